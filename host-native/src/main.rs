@@ -1,0 +1,3 @@
+//! The queue server binary.
+
+fn main() {}
