@@ -1,0 +1,89 @@
+//! The release rate of a room, in visitors a minute.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+use crate::id::INTEGER_MAX;
+
+/// A number of visitors a minute: finite, from 0 to [`Rate::MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Rate(f64);
+
+// No rate is NaN, so equality is total.
+impl Eq for Rate {}
+
+impl Rate {
+    /// The rate of a room whose creation named none.
+    pub const DEFAULT: Self = Self(60.0);
+    /// The largest rate, in visitors a minute.
+    pub const MAX: u32 = 1_000_000;
+
+    /// Makes a rate of a number of visitors a minute within the bounds.
+    #[must_use]
+    pub fn new(per_minute: f64) -> Option<Self> {
+        // Adding zero turns -0 into 0.
+        (0.0..=f64::from(Self::MAX)).contains(&per_minute).then_some(Self(per_minute + 0.0))
+    }
+
+    /// Visitors a minute.
+    #[must_use]
+    pub const fn per_minute(self) -> f64 {
+        self.0
+    }
+
+    /// Visitors a millisecond.
+    #[must_use]
+    pub fn per_ms(self) -> f64 {
+        self.0 / 60_000.0
+    }
+
+    /// Whether nobody is released by time.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.0 == 0.0
+    }
+
+    /// The rate as answers print it: a whole number has no fraction.
+    #[must_use]
+    pub fn to_json(self) -> Value {
+        match whole(self.0) {
+            Some(number) => number.into(),
+            None => Number::from_f64(self.0).map_or(Value::Null, Value::Number),
+        }
+    }
+}
+
+impl TryFrom<f64> for Rate {
+    type Error = InvalidRate;
+
+    fn try_from(per_minute: f64) -> Result<Self, InvalidRate> {
+        Self::new(per_minute).ok_or(InvalidRate)
+    }
+}
+
+impl From<Rate> for f64 {
+    fn from(rate: Rate) -> Self {
+        rate.0
+    }
+}
+
+/// The number is not a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidRate;
+
+impl fmt::Display for InvalidRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a rate is a number from 0 to {}", Rate::MAX)
+    }
+}
+
+/// The whole number that a float is, when it is one that JavaScript reads exactly.
+pub(super) fn whole(number: f64) -> Option<u64> {
+    // The cast saturates, and the way back shows whether it lost anything.
+    let cast = number as u64;
+    let same = cast as f64 == number;
+    (same && cast <= INTEGER_MAX).then_some(cast)
+}
