@@ -3,9 +3,10 @@
 use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::field::{object, words};
+use super::field::{Field, Range, object, words};
+use super::patch::PatchError;
 use super::rate::Rate;
 
 words! {
@@ -35,6 +36,27 @@ pub struct Autotune {
 }
 
 impl Autotune {
+    /// Reads the object of a request body; null and a bare `{"mode":"off"}` are nothing.
+    pub(super) fn parse(value: &Value) -> Result<Option<Self>, PatchError> {
+        let members = ["mode", "minRate", "maxRate", "targetLatencyMs", "probeUrl"];
+        let Some((mode, body)) = read_mode(AUTOTUNE, AUTOTUNE_MODE, value, &members)? else {
+            return Ok(None);
+        };
+        let probe_url = body.get("probeUrl").filter(|url| !url.is_null());
+        let autotune = Self {
+            mode,
+            min_rate: MIN_RATE.rate(member(body, "minRate"))?,
+            max_rate: MAX_RATE.rate(member(body, "maxRate"))?,
+            target_latency_ms: TARGET_LATENCY_MS
+                .whole(member(body, "targetLatencyMs"), Range(1..=600_000))?,
+            probe_url: probe_url.map(|url| PROBE_URL.web_url(url)).transpose()?,
+        };
+        if autotune.min_rate > autotune.max_rate {
+            return Err(MIN_RATE.refuse("at most autotune.maxRate"));
+        }
+        Ok(Some(autotune))
+    }
+
     /// The object as answers print it.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -62,6 +84,21 @@ pub struct AutoActivate {
 }
 
 impl AutoActivate {
+    /// Reads the object of a request body; null and a bare `{"mode":"off"}` are nothing.
+    pub(super) fn parse(value: &Value) -> Result<Option<Self>, PatchError> {
+        let members = ["mode", "arrivalsPerMin", "quietMin"];
+        let Some((mode, body)) = read_mode(AUTO_ACTIVATE, AUTO_ACTIVATE_MODE, value, &members)?
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            mode,
+            arrivals_per_minute: ARRIVALS_PER_MIN
+                .whole(member(body, "arrivalsPerMin"), Range(1..=100_000_000))?,
+            quiet_minutes: QUIET_MIN.whole(member(body, "quietMin"), Range(1..=1440))?,
+        }))
+    }
+
     /// The object as answers print it.
     #[must_use]
     pub fn to_json(self) -> Value {
@@ -71,4 +108,38 @@ impl AutoActivate {
             ("quietMin", self.quiet_minutes.into()),
         ])
     }
+}
+
+const AUTOTUNE: Field = Field::new("autotune", "invalid_autotune");
+const AUTOTUNE_MODE: Field = Field::new("autotune.mode", "invalid_autotune");
+const MIN_RATE: Field = Field::new("autotune.minRate", "invalid_autotune");
+const MAX_RATE: Field = Field::new("autotune.maxRate", "invalid_autotune");
+const TARGET_LATENCY_MS: Field = Field::new("autotune.targetLatencyMs", "invalid_autotune");
+const PROBE_URL: Field = Field::new("autotune.probeUrl", "invalid_autotune");
+const AUTO_ACTIVATE: Field = Field::new("autoActivate", "invalid_auto_activate");
+const AUTO_ACTIVATE_MODE: Field = Field::new("autoActivate.mode", "invalid_auto_activate");
+const ARRIVALS_PER_MIN: Field = Field::new("autoActivate.arrivalsPerMin", "invalid_auto_activate");
+const QUIET_MIN: Field = Field::new("autoActivate.quietMin", "invalid_auto_activate");
+
+/// A member of an object; an absent one reads as null.
+fn member<'a>(body: &'a Map<String, Value>, name: &str) -> &'a Value {
+    body.get(name).unwrap_or(&Value::Null)
+}
+
+type Members = Map<String, Value>;
+
+/// The mode and the object, unless they say no more than that it is off.
+fn read_mode<'a>(
+    field: Field,
+    mode_field: Field,
+    value: &'a Value,
+    members: &[&str],
+) -> Result<Option<(Mode, &'a Members)>, PatchError> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let body = field.object(value, members)?;
+    let mode = mode_field.word(member(body, "mode"), Mode::parse, Mode::WORDS)?;
+    let bare = mode == Mode::Off && body.len() == 1;
+    Ok((!bare).then_some((mode, body)))
 }

@@ -5,7 +5,8 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::field::object;
+use super::field::{Field, Range, object};
+use super::patch::PatchError;
 use crate::time::TimeMs;
 
 /// How the waiting page looks, and the message on it. An absent member is the page's own.
@@ -33,6 +34,31 @@ pub struct Branding {
 }
 
 impl Branding {
+    /// Reads the object of a request body. An empty member is an absent one, and a `messageAt`
+    /// that comes back from a read is not the operator's to set.
+    pub(super) fn parse(value: &Value) -> Result<Self, PatchError> {
+        let members = BRANDING.object(value, &MEMBERS)?;
+        let set = |name: &str| {
+            members.get(name).filter(|value| !value.is_null() && value.as_str() != Some(""))
+        };
+        Ok(Self {
+            logo_url: set("logoUrl").map(|value| LOGO_URL.web_url(value)).transpose()?,
+            accent: set("accent").map(|value| colour(ACCENT, value)).transpose()?,
+            background: set("background").map(|value| colour(BACKGROUND, value)).transpose()?,
+            title: set("title").map(|value| TITLE.line(value, Range(1..=120))).transpose()?,
+            message: set("message").map(|value| MESSAGE.message(value, 2000)).transpose()?,
+            message_at: None,
+        })
+    }
+
+    /// This branding in place of `before`: the message keeps its time as long as it is the same.
+    pub(super) fn stamped(mut self, before: &Self, now: TimeMs) -> Self {
+        let same = self.message == before.message;
+        let changed_at = if same { before.message_at } else { Some(now) };
+        self.message_at = self.message.as_ref().and(changed_at);
+        self
+    }
+
     /// The members that are set, as an object.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -47,4 +73,24 @@ impl Branding {
         ];
         object(members.into_iter().flatten())
     }
+}
+
+const MEMBERS: [&str; 6] = ["logoUrl", "accent", "background", "title", "message", "messageAt"];
+
+const CODE: &str = "invalid_branding";
+const BRANDING: Field = Field::new("branding", CODE);
+const LOGO_URL: Field = Field::new("branding.logoUrl", CODE);
+const ACCENT: Field = Field::new("branding.accent", CODE);
+const BACKGROUND: Field = Field::new("branding.background", CODE);
+const TITLE: Field = Field::new("branding.title", CODE);
+const MESSAGE: Field = Field::new("branding.message", CODE);
+
+fn colour(field: Field, value: &Value) -> Result<String, PatchError> {
+    let written = |text: &&str| {
+        text.strip_prefix('#').is_some_and(|hex| {
+            matches!(hex.len(), 3 | 6) && hex.bytes().all(|octet| octet.is_ascii_hexdigit())
+        })
+    };
+    let text = value.as_str().filter(written);
+    text.map(String::from).ok_or_else(|| field.refuse("a colour written #rgb or #rrggbb"))
 }

@@ -4,4 +4,5 @@ pub mod automatic;
 pub mod branding;
 pub mod config;
 mod field;
+pub mod patch;
 pub mod rate;
