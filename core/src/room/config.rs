@@ -290,3 +290,95 @@ mod rule_list {
         RuleSet::parse(written.iter().map(String::as_str)).map_err(D::Error::custom)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+
+    use super::*;
+
+    fn origin(text: &str) -> Origin {
+        Origin::parse(text).unwrap()
+    }
+
+    #[test]
+    fn allowed_sites() {
+        let shop = Some("https://Shop.example.com:443/sale?x=1");
+        let partner = vec![origin("https://partner.example.com")];
+        let landing = Some(vec![origin("https://landing.example.com:8443")]);
+        // Site, then whether it may read a check and whether a visitor may be sent to it.
+        let target_and_lists = [
+            ("https://shop.example.com", true, true),
+            ("http://shop.example.com", false, false),
+            ("https://shop.example.com:8443", false, false),
+            ("https://www.shop.example.com", false, false),
+            ("https://partner.example.com", false, true),
+            ("https://landing.example.com:8443", true, false),
+            ("https://landing.example.com", false, false),
+        ];
+        let target_and_inherited =
+            [("https://shop.example.com", true, true), ("https://partner.example.com", true, true)];
+        let target_and_no_tags = [
+            ("https://shop.example.com", true, true),
+            ("https://partner.example.com", false, true),
+        ];
+        let nothing = [("https://shop.example.com", true, false)];
+        let lists_only = [
+            ("https://shop.example.com", false, false),
+            ("https://partner.example.com", true, true),
+        ];
+        for (target, returns, tags, rows) in [
+            (shop, partner.clone(), landing, &target_and_lists[..]),
+            (shop, partner.clone(), None, &target_and_inherited[..]),
+            (shop, partner.clone(), Some(vec![]), &target_and_no_tags[..]),
+            (None, vec![], None, &nothing[..]),
+            (None, partner, None, &lists_only[..]),
+        ] {
+            let mut room = Settings::new(&RoomId::parse("room").unwrap(), TimeMs(0));
+            room.target_url = target.map(ToString::to_string);
+            room.return_origins = returns;
+            room.tag_origins = tags;
+            for (site, tag, back) in rows {
+                let site = origin(site);
+                assert_eq!(room.tag_origin_allowed(&site), *tag, "tag {site} {room:?}");
+                assert_eq!(room.return_origin_allowed(&site), *back, "return {site} {room:?}");
+                assert_eq!(room.known_origins().contains(&site), *back, "known {site} {room:?}");
+                assert!(room.names_no_site() || room.known_tag_origins().contains(&site) == *tag);
+            }
+        }
+    }
+
+    #[test]
+    fn the_list_item_has_the_documented_keys_and_defaults() {
+        let room = Settings::new(&RoomId::parse("bare").unwrap(), TimeMs(0));
+        let mut listed = Map::new();
+        room.write_list_fields(&mut listed);
+        let want = serde_json::json!({
+            "name": "bare", "state": "active", "targetUrl": null, "proxyOrigin": null, "rate": 60,
+            "maxConcurrent": null, "passedTtlSec": 600, "sessionTtlSec": 1800,
+            "sessionMaxSec": 43200, "presenceSec": 30, "queueMaxPerIp": 16,
+            "preQueueMaxPerIp": 16, "opensAt": null, "onBackendDown": "closed", "branding": {},
+            "returnOrigins": [], "tagOrigins": null, "urlPatterns": [], "targetingRev": 1,
+            "autotune": null, "protection": {"mode": "off"}, "autoActivate": null,
+        });
+        assert_eq!(Value::Object(listed), want);
+    }
+
+    #[test]
+    fn a_log_with_impossible_settings_is_refused() {
+        let room = Settings::new(&RoomId::parse("room").unwrap(), TimeMs(0));
+        let good = serde_json::to_value(&room).unwrap();
+        for (key, value) in [
+            ("rate", serde_json::json!(-1)),
+            ("rate", serde_json::json!(null)),
+            ("state", serde_json::json!("open")),
+            ("returnOrigins", serde_json::json!(["a"])),
+            ("tagOrigins", serde_json::json!([7])),
+        ] {
+            let mut bad = good.clone();
+            bad[key] = value.clone();
+            assert!(serde_json::from_value::<Settings>(bad).is_err(), "{key}={value}");
+        }
+        assert_eq!(serde_json::from_value::<Settings>(good).unwrap(), room);
+    }
+}

@@ -87,3 +87,44 @@ pub(super) fn whole(number: f64) -> Option<u64> {
     let same = cast as f64 == number;
     (same && cast <= INTEGER_MAX).then_some(cast)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_and_print() {
+        for (per_minute, printed) in [
+            (0.0, Some("0")),
+            (-0.0, Some("0")),
+            (60.0, Some("60")),
+            (90.5, Some("90.5")),
+            (5e-324, Some("5e-324")),
+            (1_000_000.0, Some("1000000")),
+            (1_000_000.1, None),
+            (-5e-324, None),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+        ] {
+            let text = Rate::new(per_minute).map(|rate| std::format!("{}", rate.to_json()));
+            assert_eq!(text.as_deref(), printed, "{per_minute}");
+        }
+        assert!(Rate::new(-0.0).is_some_and(Rate::is_zero));
+        assert_eq!(Rate::DEFAULT.per_ms() * 1000.0, 1.0);
+    }
+
+    #[test]
+    fn whole_numbers() {
+        for (number, want) in [
+            (0.0, Some(0)),
+            (1.5, None),
+            (-1.0, None),
+            (f64::NAN, None),
+            (9_007_199_254_740_991.0, Some(INTEGER_MAX)),
+            (9_007_199_254_740_992.0, None),
+            (1e300, None),
+        ] {
+            assert_eq!(whole(number), want, "{number}");
+        }
+    }
+}
