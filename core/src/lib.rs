@@ -22,6 +22,7 @@ extern crate std;
 pub mod address;
 pub mod cookie;
 pub mod id;
+pub mod room;
 pub mod score;
 pub mod target;
 pub mod time;
