@@ -21,6 +21,8 @@ extern crate std;
 
 pub mod address;
 pub mod cookie;
+pub mod digest;
+pub mod door;
 pub mod id;
 pub mod room;
 pub mod score;

@@ -1,0 +1,98 @@
+//! Places before the doors open (PRE-*): kept by a reference that tells no order, until the draw
+//! turns them into tickets. After the draw the references stay readable as the drawn tickets.
+
+use hashbrown::HashMap;
+
+use super::queue::{AddressCounts, Client, EndReason};
+use crate::digest::Digest16;
+use crate::time::TimeMs;
+
+/// One place in the pre-queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) owner: Option<Digest16>,
+    pub(crate) client: Client,
+    pub(crate) joined_at: TimeMs,
+}
+
+/// What a reference stands for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    Waiting,
+    Drawn(u64),
+    Ended(EndReason),
+}
+
+/// The pre-queue of a room.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PreQueue {
+    pub(crate) entries: HashMap<u64, Entry>,
+    owners: HashMap<Digest16, u64>,
+    pub(crate) per_address: AddressCounts,
+    drawn: HashMap<u64, u64>,
+    ended: HashMap<u64, EndReason>,
+}
+
+impl PreQueue {
+    pub(crate) fn len(&self) -> u64 {
+        u64::try_from(self.entries.len()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether a reference was ever given out in this generation.
+    pub(crate) fn is_taken(&self, reference: u64) -> bool {
+        self.look_up(reference).is_some()
+    }
+
+    pub(crate) fn look_up(&self, reference: u64) -> Option<Reference> {
+        if self.entries.contains_key(&reference) {
+            return Some(Reference::Waiting);
+        }
+        let drawn = self.drawn.get(&reference).map(|number| Reference::Drawn(*number));
+        drawn.or_else(|| self.ended.get(&reference).map(|reason| Reference::Ended(*reason)))
+    }
+
+    pub(crate) fn owned_by(&self, owner: &Digest16) -> Option<u64> {
+        self.owners.get(owner).copied()
+    }
+
+    pub(crate) fn push(&mut self, reference: u64, entry: Entry) {
+        self.per_address.add(entry.client.address);
+        if let Some(owner) = entry.owner {
+            self.owners.insert(owner, reference);
+        }
+        self.entries.insert(reference, entry);
+    }
+
+    pub(crate) fn end(&mut self, reference: u64, reason: EndReason) -> bool {
+        let found = self.take(reference).is_some();
+        if found {
+            self.ended.insert(reference, reason);
+        }
+        found
+    }
+
+    /// Takes an entry out to become ticket `number`.
+    pub(crate) fn draw(&mut self, reference: u64, number: u64) -> Option<Entry> {
+        let entry = self.take(reference)?;
+        self.drawn.insert(reference, number);
+        Some(entry)
+    }
+
+    fn take(&mut self, reference: u64) -> Option<Entry> {
+        let entry = self.entries.remove(&reference)?;
+        self.per_address.remove(entry.client.address);
+        if let Some(owner) = &entry.owner {
+            self.owners.remove(owner);
+        }
+        if self.entries.is_empty() {
+            // A drop of two million leaves no empty tables behind.
+            self.entries.shrink_to_fit();
+            self.owners.shrink_to_fit();
+        }
+        Some(entry)
+    }
+}
