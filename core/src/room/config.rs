@@ -12,7 +12,7 @@ use super::field::{object, words};
 use crate::id::RoomId;
 use crate::target::RuleSet;
 use crate::time::TimeMs;
-use crate::url::Origin;
+use crate::url::{Origin, PageUrl};
 
 pub use super::automatic::{AutoActivate, Autotune, Mode};
 pub use super::branding::Branding;
@@ -107,7 +107,7 @@ impl Settings {
     /// The site of `target_url`.
     #[must_use]
     pub fn target_origin(&self) -> Option<Origin> {
-        origin_of(self.target_url.as_deref()?)
+        PageUrl::parse(self.target_url.as_deref()?).map(|url| url.origin())
     }
 
     /// The sites a visitor may be sent to, that of `target_url` first (ORI-02).
@@ -172,7 +172,7 @@ impl Settings {
             ("branding", self.branding.to_json()),
             ("returnOrigins", origins_to_json(&self.return_origins)),
             ("tagOrigins", self.tag_origins.as_deref().map_or(Value::Null, origins_to_json)),
-            ("urlPatterns", self.url_patterns.written().collect()),
+            ("urlPatterns", self.url_patterns.as_written().collect()),
             ("targetingRev", self.targeting_rev.into()),
             ("autotune", self.autotune.as_ref().map_or(Value::Null, Autotune::to_json)),
             ("protection", object([("mode", self.protection.as_str().into())])),
@@ -214,11 +214,6 @@ words! {
         /// High scores are refused.
         Enforce = "enforce",
     }
-}
-
-/// The origin of an address that has been checked.
-fn origin_of(address: &str) -> Option<Origin> {
-    Origin::parse(&url::Url::parse(address).ok()?.origin().ascii_serialization())
 }
 
 fn origins_to_json(origins: &[Origin]) -> Value {
@@ -282,7 +277,7 @@ mod rule_list {
     use crate::target::RuleSet;
 
     pub(super) fn serialize<S: Serializer>(rules: &RuleSet, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(rules.written())
+        to.collect_seq(rules.as_written())
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RuleSet, D::Error> {

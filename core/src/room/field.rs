@@ -12,7 +12,7 @@ use super::patch::PatchError;
 use super::rate::{Rate, whole};
 use crate::id::INTEGER_MAX;
 use crate::time::TimeMs;
-use crate::url::Origin;
+use crate::url::{Origin, PageUrl};
 
 /// The longest address, in bytes (HOL-19).
 const URL_BYTES_MAX: usize = 2048;
@@ -104,10 +104,9 @@ impl Field {
 
     /// The scheme, host and port of a site, and nothing else.
     pub(super) fn web_origin(self, value: &Value) -> Result<String, PatchError> {
-        let bare =
-            |url: &url::Url| url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-        let url = value.as_str().and_then(parse_web_url).filter(bare);
-        url.map(|url| url.origin().ascii_serialization()).ok_or_else(|| {
+        let bare = |text: &&str| !text.contains(['?', '#']);
+        let url = value.as_str().filter(bare).and_then(parse_web_url);
+        url.filter(|url| url.path() == "/").map(|url| url.origin().to_string()).ok_or_else(|| {
             self.refuse(format_args!(
                 "an http or https origin (scheme, host and port) of at most {URL_BYTES_MAX} \
                  bytes, without path, user name or password"
@@ -190,7 +189,7 @@ pub(super) fn integer(value: &Value) -> Option<u64> {
 
 /// Reads an address strictly: the parser alone forgives what a `Location` header or a person
 /// reading it would not (line ends, spaces, backslashes, a missing `//`).
-fn parse_web_url(text: &str) -> Option<url::Url> {
+fn parse_web_url(text: &str) -> Option<PageUrl> {
     let (scheme, rest) = text.split_once("://")?;
     let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -200,7 +199,7 @@ fn parse_web_url(text: &str) -> Option<url::Url> {
         && !authority.contains('@')
         && text.len() <= URL_BYTES_MAX
         && !text.contains(strange);
-    if fits { url::Url::parse(text).ok() } else { None }
+    if fits { PageUrl::parse(text) } else { None }
 }
 
 /// A JSON object of these members.

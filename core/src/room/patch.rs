@@ -139,7 +139,7 @@ impl Patch {
             next.branding = branding.clone().stamped(&current.branding, now);
         }
         if let Some(rules) = &self.url_patterns
-            && !rules.written().eq(current.url_patterns.written())
+            && *rules != current.url_patterns
         {
             next.url_patterns = rules.clone();
             next.targeting_rev = current.targeting_rev.saturating_add(1);

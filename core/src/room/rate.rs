@@ -7,7 +7,8 @@ use serde_json::{Number, Value};
 
 use crate::id::INTEGER_MAX;
 
-/// A number of visitors a minute: finite, from 0 to [`Rate::MAX`].
+/// A number of visitors a minute: finite, from 0 to [`Rate::MAX`], with at most six decimals. A
+/// longer fraction may come back from JSON as its neighbour, and replicas would differ.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Rate(f64);
@@ -21,11 +22,14 @@ impl Rate {
     /// The largest rate, in visitors a minute.
     pub const MAX: u32 = 1_000_000;
 
-    /// Makes a rate of a number of visitors a minute within the bounds.
+    /// Makes a rate of a number of visitors a minute within the bounds, rounded to six decimals.
     #[must_use]
     pub fn new(per_minute: f64) -> Option<Self> {
-        // Adding zero turns -0 into 0.
-        (0.0..=f64::from(Self::MAX)).contains(&per_minute).then_some(Self(per_minute + 0.0))
+        if !(0.0..=f64::from(Self::MAX)).contains(&per_minute) {
+            return None;
+        }
+        let millionths = (per_minute * 1_000_000.0 + 0.5) as u64;
+        Some(Self(millionths as f64 / 1_000_000.0))
     }
 
     /// Visitors a minute.
@@ -99,7 +103,10 @@ mod tests {
             (-0.0, Some("0")),
             (60.0, Some("60")),
             (90.5, Some("90.5")),
-            (5e-324, Some("5e-324")),
+            (5e-324, Some("0")),
+            (0.000_001, Some("1e-6")),
+            (1.0 / 3.0, Some("0.333333")),
+            (999_999.999_999_9, Some("1000000")),
             (1_000_000.0, Some("1000000")),
             (1_000_000.1, None),
             (-5e-324, None),
@@ -111,6 +118,17 @@ mod tests {
         }
         assert!(Rate::new(-0.0).is_some_and(Rate::is_zero));
         assert_eq!(Rate::DEFAULT.per_ms() * 1000.0, 1.0);
+    }
+
+    #[test]
+    fn a_rate_is_the_same_after_json() {
+        let mut per_minute = 1_000_000.0;
+        while let Some(rate) = Rate::new(per_minute).filter(|rate| !rate.is_zero()) {
+            let text = serde_json::to_string(&rate).unwrap();
+            assert_eq!(serde_json::from_str::<Rate>(&text).unwrap(), rate, "{text}");
+            assert_eq!(Rate::new(rate.per_minute()), Some(rate), "{text}");
+            per_minute *= 0.987_654_321;
+        }
     }
 
     #[test]

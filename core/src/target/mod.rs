@@ -157,5 +157,13 @@ impl RuleSet {
     }
 }
 
+impl PartialEq for RuleSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for RuleSet {}
+
 #[cfg(test)]
 mod tests;

@@ -314,6 +314,22 @@ fn refused_values_name_the_field_and_the_bound() {
 }
 
 #[test]
+fn refused_rules_name_the_bound() {
+    for (rules, mentions) in [
+        (many(26, |i| format!("/p{i}")), "25"),
+        (json!([format!("/{}", "x".repeat(300))]), "300"),
+        (json!([format!("/{}", "a*".repeat(11))]), "10"),
+        (json!(["checkout"]), ""),
+        (json!(["!checkout"]), ""),
+        (json!(["/checkout#top"]), ""),
+    ] {
+        let error = edit(&new_room(), field("urlPatterns", rules.clone())).expect_err("refused");
+        assert_eq!(error.code, "invalid_url_patterns", "{rules}");
+        assert!(error.message.contains(mentions), "{rules}: {error}");
+    }
+}
+
+#[test]
 fn refused_bodies() {
     for (body, code) in [
         (json!({"redacted": true}), "redacted_shape"),
