@@ -24,6 +24,7 @@ pub mod cookie;
 pub mod digest;
 pub mod door;
 pub mod id;
+pub mod reply;
 pub mod room;
 pub mod score;
 pub mod target;

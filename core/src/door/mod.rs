@@ -2,6 +2,9 @@
 //! server and every edge host. `gate` reads the request and settles what needs no place; this
 //! module decides about the place; `reply` writes the answer.
 
+pub mod gate;
+pub mod reply;
+
 use alloc::vec::Vec;
 
 use crate::digest::Digest16;
