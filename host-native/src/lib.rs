@@ -1,1 +1,7 @@
 //! The queue server.
+
+pub mod clock;
+pub mod config;
+pub mod guard;
+pub mod http;
+pub mod telemetry;

@@ -1,0 +1,6 @@
+//! What stands in front of every route: who asks, how often, and with which key.
+
+pub mod address;
+pub mod auth;
+pub mod lockout;
+pub mod rate;

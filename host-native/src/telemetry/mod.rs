@@ -1,0 +1,24 @@
+//! What the operator sees: log lines on standard error, and metrics.
+
+mod bounded;
+mod metrics;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt;
+
+use crate::config::LogFormat;
+pub use bounded::{BoundedCounter, BoundedPairCounter, OTHER};
+pub use metrics::{CONTENT_TYPE, Metrics, RoomMetrics, since};
+
+/// Starts logging to standard error; a second call changes nothing.
+///
+/// `filter` was checked when the settings were read; should it not parse, `info` is used.
+pub fn init_logging(format: LogFormat, filter: &str) {
+    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // The outcome tells only whether logging was running already.
+    let _running = match format {
+        LogFormat::Text => builder.with_ansi(false).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+}
