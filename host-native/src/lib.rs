@@ -5,3 +5,5 @@ pub mod config;
 pub mod guard;
 pub mod http;
 pub mod telemetry;
+pub mod log;
+pub mod rooms;
