@@ -14,11 +14,11 @@ fn run(name: &str, embedded: &str, check: fn(&str) -> Result<usize, String>) {
     };
     let ran = check(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert!(ran > 0, "{name} has no cases");
-    eprintln_count(name, ran);
+    report(name, ran);
 }
 
 #[expect(clippy::print_stderr, reason = "the count is what the test reports")]
-fn eprintln_count(name: &str, ran: usize) {
+fn report(name: &str, ran: usize) {
     eprintln!("{name}: {ran} cases");
 }
 
