@@ -249,3 +249,179 @@ fn leading_u64(hash: &Sha256) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(hash.clone().finalize());
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn vouched_addresses_are_strict() {
+        for (text, expected) in [
+            ("203.0.113.7", Some("203.0.113.7")),
+            (" \t203.0.113.7 ", Some("203.0.113.7")),
+            ("2001:DB8:1:2::7", Some("2001:db8:1:2::7")),
+            ("::ffff:203.0.113.7", Some("203.0.113.7")),
+            ("::FFFF:cb00:7107", Some("203.0.113.7")),
+            ("0:0:0:0:0:ffff:cb00:7107", Some("203.0.113.7")),
+            ("::203.0.113.7", Some("::cb00:7107")),
+            ("203.0.113.7:51234", None),
+            ("[2001:db8:1:2::7]:443", None),
+            ("[2001:db8:1:2::7]", None),
+            ("fe80::1%eth0", None),
+            ("unknown", None),
+            ("", None),
+            (" ", None),
+            ("203.0.113.7, 10.0.0.1", None),
+            ("203.0.113.007", None),
+            ("0xcb007107", None),
+            ("3405803783", None),
+            ("203.0.113", None),
+            ("203.0.113.7\n", None),
+            ("203.0.113.256", None),
+        ] {
+            let got = Address::parse_voucher(text).map(|address| address.to_string());
+            assert_eq!(got.as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn forwarded_addresses_may_have_ports_and_brackets() {
+        for (text, expected) in [
+            ("203.0.113.7", Some("203.0.113.7")),
+            (" 203.0.113.7:4711 ", Some("203.0.113.7")),
+            ("[2001:db8::7]", Some("2001:db8::7")),
+            ("[2001:db8::7]:443", Some("2001:db8::7")),
+            ("[::ffff:203.0.113.7]:1", Some("203.0.113.7")),
+            ("2001:db8::7", Some("2001:db8::7")),
+            ("203.0.113.7:", None),
+            ("203.0.113.7:65536", None),
+            ("203.0.113.7:+80", None),
+            ("203.0.113.7:80:80", None),
+            ("[203.0.113.7]", None),
+            ("[2001:db8::7", None),
+            ("[2001:db8::7]443", None),
+            ("[2001:db8::7]:", None),
+            ("_hidden", None),
+            ("", None),
+        ] {
+            let got = Address::parse_forwarded(text).map(|address| address.to_string());
+            assert_eq!(got.as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn groups() {
+        let group = |text: &str| Address::parse_voucher(text).unwrap().group();
+        for (a, b, same) in [
+            ("2001:db8:1:2::7", "2001:db8:1:2:aaaa:bbbb:cccc:dddd", true),
+            ("2001:db8:1:2::7", "2001:db8:1:3::7", false),
+            ("2001:db8:1:2::", "2001:db8:1:20::", false),
+            ("203.0.113.7", "203.0.113.8", false),
+            ("203.0.113.7", "::ffff:203.0.113.7", true),
+        ] {
+            assert_eq!(group(a) == group(b), same, "{a} {b}");
+            assert_eq!(group(a).digest() == group(b).digest(), same, "{a} {b}");
+        }
+        assert_eq!(group("2001:db8:1:2::7").to_string(), "2001:db8:1:2::/64");
+        // Pinned: stored digests outlive a release.
+        assert_eq!(group("203.0.113.7").digest().to_string(), PINNED_V4);
+        assert_eq!(group("2001:db8:1:2::7").digest().to_string(), PINNED_V6);
+    }
+
+    const PINNED_V4: &str = "c6a8191f606406b0";
+    const PINNED_V6: &str = "8428fa6177732bfa";
+
+    #[test]
+    fn agents_agree_whoever_sends_them() {
+        let digest = |text: &[u8]| agent_digest(text);
+        assert_eq!(digest(b""), digest(b"  \t"));
+        assert_eq!(digest(b" Mozilla/5.0 "), digest(b"Mozilla/5.0"));
+        assert_ne!(digest(b"Mozilla/5.0"), digest(b"mozilla/5.0"));
+        let long = [b'a'; 5000];
+        assert_eq!(digest(&long), digest(&long[..AGENT_BYTES_MAX]));
+        assert_ne!(digest(&long), digest(&long[..AGENT_BYTES_MAX - 1]));
+        // The cut falls on a blank: a connector's header loses it.
+        let mut blank = [b'a'; 300];
+        blank[AGENT_BYTES_MAX - 1] = b' ';
+        assert_eq!(digest(&blank), digest(&blank[..AGENT_BYTES_MAX - 1]));
+        assert_eq!(digest(b"\xe0\xb8"), digest(b"\xe0\xb8"));
+        assert_eq!(digest(b"Mozilla/5.0").to_string(), PINNED_AGENT);
+    }
+
+    const PINNED_AGENT: &str = "1505f9e0866d0053";
+
+    #[test]
+    fn trust_settings() {
+        for (text, expected) in [
+            ("0", Some(TrustProxy::None)),
+            ("1", Some(TrustProxy::Hops(1))),
+            ("32", Some(TrustProxy::Hops(32))),
+            ("cf", Some(TrustProxy::Cloudflare)),
+            ("33", None),
+            ("-1", None),
+            ("+1", None),
+            ("01", None),
+            ("1.5", None),
+            ("yes", None),
+            ("CF", None),
+            ("", None),
+            ("300", None),
+        ] {
+            assert_eq!(TrustProxy::parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn client_addresses() {
+        let (none, cf) = (TrustProxy::None, TrustProxy::Cloudflare);
+        let hops = TrustProxy::Hops;
+        for (trust, list, cf_ip, cf_ipv6, expected) in [
+            (none, "203.0.113.1", "203.0.113.2", "", "192.0.2.1"),
+            (hops(1), "203.0.113.1", "203.0.113.2", "", "203.0.113.1"),
+            (hops(1), "10.0.0.1, 203.0.113.1:4711", "", "", "203.0.113.1"),
+            (hops(1), "203.0.113.1, ", "", "", "192.0.2.1"),
+            (hops(1), "203.0.113.1, nonsense", "", "", "192.0.2.1"),
+            (hops(1), "::FFFF:203.0.113.1", "", "", "203.0.113.1"),
+            (hops(2), "203.0.113.1, 10.0.0.1", "", "", "203.0.113.1"),
+            (hops(2), "198.51.100.1,203.0.113.1,10.0.0.1", "", "", "203.0.113.1"),
+            (hops(2), "203.0.113.1", "", "", "192.0.2.1"),
+            (hops(0), "203.0.113.1", "", "", "203.0.113.1"),
+            (cf, "203.0.113.1", "", "", "192.0.2.1"),
+            (cf, "203.0.113.1", "203.0.113.2", "2001:db8::1", "203.0.113.2"),
+            (cf, "", "240.1.2.3", "2001:db8::1", "2001:db8::1"),
+            (cf, "", "::ffff:240.1.2.3", "2001:db8::1", "2001:db8::1"),
+            (cf, "", "255.1.2.3", "nonsense", "255.1.2.3"),
+            (cf, "", "240.1.2.3", "::ffff:203.0.113.9", "240.1.2.3"),
+            (cf, "", "2a06:98c0:3600::103", "", "192.0.2.1"),
+        ] {
+            let given = |text: &'static str| Some(text).filter(|text| !text.is_empty());
+            let forwarding = Forwarding {
+                peer: ip("::ffff:192.0.2.1"),
+                forwarded_for: given(list),
+                cf_ip: given(cf_ip),
+                cf_ipv6: given(cf_ipv6),
+            };
+            let got = client_address(trust, &forwarding).to_string();
+            assert_eq!(got, expected, "{trust:?} {list} {cf_ip} {cf_ipv6}");
+        }
+    }
+
+    #[test]
+    fn forwarding_entries_are_counted() {
+        for (list, expected) in [(None, 0), (Some(""), 0), (Some("a"), 1), (Some("a, b,,c"), 3)] {
+            let forwarding = Forwarding {
+                peer: ip("192.0.2.1"),
+                forwarded_for: list,
+                cf_ip: None,
+                cf_ipv6: None,
+            };
+            assert_eq!(forwarding.entries(), expected, "{list:?}");
+        }
+    }
+}

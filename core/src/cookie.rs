@@ -155,3 +155,129 @@ pub fn rooms_over_cap(
     ages.sort_unstable();
     ages.into_iter().take(excess).map(|(_, room)| room.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+
+    use super::*;
+
+    fn room(text: &str) -> RoomId {
+        RoomId::parse(text).unwrap()
+    }
+
+    #[test]
+    fn values_of_one_name() {
+        for (header, expected) in [
+            ("", vec![]),
+            ("qm_a=1", vec!["1"]),
+            ("x=0;qm_a=1;qm_a=2", vec!["1", "2"]),
+            (" qm_a = 1 ;\tqm_a\t=\t2", vec!["1", "2"]),
+            ("qm_a=\"1\"", vec!["1"]),
+            ("qm_a=\"\"1\"\"", vec!["\"1\""]),
+            ("qm_a=\"1", vec!["\"1"]),
+            ("qm_a=\"", vec!["\""]),
+            ("qm_a=a=b", vec!["a=b"]),
+            ("qm_a=", vec![""]),
+            ("qm_a", vec![]),
+            ("QM_A=1; qm_A=2; qm_ab=3; qms_a=4", vec![]),
+            ("x=\"a; qm_a=fake; b\"", vec!["fake"]),
+        ] {
+            assert_eq!(values(header, "qm_a").collect::<Vec<_>>(), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn pairs_are_bounded() {
+        let header = "a=1;".repeat(PAIRS_MAX + 9);
+        assert_eq!(pairs(&header).count(), PAIRS_MAX);
+        assert_eq!(pairs("a=\"1\"; b").collect::<Vec<_>>(), [("a", "\"1\"")]);
+    }
+
+    #[test]
+    fn set_cookie_text() {
+        let cookie = SetCookie {
+            name: "qm_a",
+            value: "x.y",
+            max_age_seconds: 86_400,
+            http_only: false,
+            secure: false,
+            path: "/",
+            same_site: SameSite::Lax,
+        };
+        let full =
+            SetCookie { http_only: true, secure: true, same_site: SameSite::Strict, ..cookie };
+        let tricky =
+            SetCookie { value: "a; Domain=x\r\nB: \"c\", é", max_age_seconds: 0, ..cookie };
+        for (cookie, expected) in [
+            (cookie, "qm_a=x.y; Max-Age=86400; Path=/; SameSite=Lax"),
+            (full, "qm_a=x.y; Max-Age=86400; Path=/; SameSite=Strict; HttpOnly; Secure"),
+            (tricky, "qm_a=aDomain=xB:c; Max-Age=0; Path=/; SameSite=Lax"),
+        ] {
+            assert_eq!(cookie.header_value(), expected);
+        }
+    }
+
+    #[test]
+    fn names() {
+        let a = room("a");
+        assert_eq!(
+            [ticket_cookie(&a), owner_cookie(&a), door_key_cookie(&a)],
+            ["qm_a", "qms_a", "qm_dk_a"]
+        );
+        for (name, expected) in [
+            ("qm_a", Some("a")),
+            ("qm__", Some("_")),
+            ("qm_s_a", Some("s_a")),
+            ("qm_", None),
+            ("qms_a", None),
+            ("qm_dk_a", None),
+            ("qm_console", None),
+            ("qm_meta_a", None),
+            ("qmt_a", None),
+            ("QM_a", None),
+            ("qm_a.b", None),
+        ] {
+            let got = room_of_ticket_cookie(name);
+            assert_eq!(got.as_ref().map(RoomId::as_str), expected, "{name}");
+        }
+    }
+
+    /// A value is its own issue time; anything else does not verify.
+    fn over_cap(header: &str, cap: usize) -> Vec<String> {
+        let rooms = rooms_over_cap(header, &room("new"), cap, |_, v| v.parse().ok().map(TimeMs));
+        rooms.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn cap_of_rooms() {
+        for (header, cap, expected) in [
+            ("", 1, vec![]),
+            ("qm_a=1", 2, vec![]),
+            ("qm_a=1", 1, vec!["a"]),
+            ("qm_b=2; qm_a=1; qm_c=3", 3, vec!["a"]),
+            ("qm_b=2; qm_a=1; qm_c=3", 2, vec!["a", "b"]),
+            ("qm_b=2; qm_a=1; qm_c=3", 1, vec!["a", "b", "c"]),
+            ("qm_b=2; qm_a=1; qm_new=0", 3, vec![]),
+            ("qm_b=2; qm_a=1; qm_new=0", 2, vec!["a"]),
+            // What does not verify is oldest.
+            ("qm_b=junk; qm_a=1; qm_c=3", 3, vec!["b"]),
+            ("qm_c=junk; qm_b=junk; qm_a=1", 2, vec!["b", "c"]),
+            // Of several values the newest counts, in any order, quoted or not.
+            ("qm_a=1; qm_b=2; qm_a=9", 2, vec!["b"]),
+            ("qm_a=\"9\"; qm_b=2; qm_a=junk", 2, vec!["b"]),
+            ("qm_a=1; qm_a=2; qm_a=3", 2, vec![]),
+            // Other cookies are no rooms.
+            ("qms_x=1; qm_dk_y=1; qm_console=1; z=1; qm_a=1", 2, vec![]),
+            ("qm_a=1; qm_b=2", 0, vec!["a", "b"]),
+        ] {
+            assert_eq!(over_cap(header, cap), expected, "{header} {cap}");
+        }
+    }
+
+    #[test]
+    fn cap_verifies_nothing_below_it() {
+        let never = |_: &RoomId, _: &str| -> Option<TimeMs> { panic!("asked") };
+        assert!(rooms_over_cap("qm_a=1; qm_b=2; qm_b=3", &room("new"), 3, never).is_empty());
+    }
+}

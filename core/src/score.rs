@@ -156,3 +156,93 @@ fn version(agent: &str, product: &str) -> Option<(u32, u32)> {
     let major = numbers.next()??;
     Some((major, numbers.next().flatten().unwrap_or(0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    const CHROME: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
+                          Chrome/126.0.0.0 Safari/537.36";
+
+    fn browser() -> RequestFacts<'static> {
+        RequestFacts {
+            user_agent: Some(CHROME),
+            accept_language: Some("th,en;q=0.8"),
+            accept: Some("*/*"),
+            has_sec_fetch: true,
+            forwarded_entries: 1,
+            trusted_proxies: 1,
+            ..RequestFacts::default()
+        }
+    }
+
+    fn check(facts: &RequestFacts<'_>, expected: u8, names: &[&str]) {
+        let signals = signals_of(facts);
+        assert_eq!(signals.names().collect::<Vec<_>>(), names, "{facts:?}");
+        assert_eq!(score(&signals), expected, "{facts:?}");
+    }
+
+    #[test]
+    fn scores() {
+        check(&browser(), 0, &[]);
+        check(&RequestFacts { is_navigation: true, ..browser() }, 5, &["bare_accept"]);
+        check(&RequestFacts { accept: None, ..browser() }, 5, &["bare_accept"]);
+        check(&RequestFacts { has_sec_fetch: false, ..browser() }, 15, &["missing_sec_fetch"]);
+        check(
+            &RequestFacts { accept_language: Some(" "), ..browser() },
+            10,
+            &["no_accept_language"],
+        );
+        let office = RequestFacts { forwarded_entries: 9, regular_cadence: true, ..browser() };
+        check(&office, 35, &["forged_forwarding", "regular_cadence"]);
+        let python = RequestFacts {
+            user_agent: Some("python-requests/2.32.3"),
+            forwarded_entries: 3,
+            trusted_proxies: 1,
+            ..RequestFacts::default()
+        };
+        let names =
+            ["declared_automation", "no_accept_language", "bare_accept", "forged_forwarding"];
+        check(&python, 70, &names);
+        let nothing = RequestFacts { forwarded_entries: 0, ..RequestFacts::default() };
+        check(&nothing, 45, &["no_user_agent", "no_accept_language", "bare_accept"]);
+        let headless = CHROME.replace("Chrome/", "HeadlessChrome/");
+        let headless = RequestFacts { user_agent: Some(&headless), ..python };
+        assert_eq!(score(&signals_of(&RequestFacts { regular_cadence: true, ..headless })), 100);
+    }
+
+    #[test]
+    fn no_shared_address_reaches_the_threshold() {
+        let signals =
+            Signals { forged_forwarding: true, regular_cadence: true, ..Signals::default() };
+        assert!(score(&signals) < ENFORCE_AT);
+    }
+
+    #[test]
+    fn agents() {
+        for (agent, automation, fetch) in [
+            (CHROME, false, true),
+            ("Mozilla/5.0 (Windows NT 10.0; rv:127.0) Gecko/20100101 Firefox/127.0", false, true),
+            ("Mozilla/5.0 (Windows NT 10.0; rv:78.0) Gecko/20100101 Firefox/78.0", false, false),
+            ("Mozilla/5.0 (Macintosh) Version/16.4 Safari/605.1.15", false, true),
+            ("Mozilla/5.0 (Macintosh) Version/16.3 Safari/605.1.15", false, false),
+            ("Mozilla/5.0 (Macintosh) Version/17 Safari/605.1.15", false, true),
+            ("Mozilla/5.0 (Linux; Android 4.4; wv) Version/4.0 Chrome/126.0 Mobile", false, false),
+            ("Mozilla/5.0 (iPhone) CriOS/126.0 Mobile/15E148 Safari/604.1", false, false),
+            ("Mozilla/5.0 (Linux; Android 9; CUBOT X19) Chrome/79.0 Safari/537.36", false, false),
+            ("Mozilla/5.0 (compatible; Googlebot/2.1)", true, false),
+            ("Mozilla/5.0 (compatible; bingbot/2.0) Chrome/126.0", true, true),
+            ("curl/8.5.0", true, false),
+            ("Go-http-client/2.0", true, false),
+            ("Chrome/", false, false),
+            ("Chrome/99999999999999", false, false),
+        ] {
+            let facts = RequestFacts { user_agent: Some(agent), has_sec_fetch: false, ..browser() };
+            let signals = signals_of(&facts);
+            assert_eq!(signals.declared_automation, automation, "{agent}");
+            assert_eq!(signals.missing_sec_fetch, fetch, "{agent}");
+        }
+    }
+}

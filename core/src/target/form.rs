@@ -2,7 +2,7 @@
 //! what a person types in a rule. All of it is ASCII afterwards, lower-cased within ASCII, so no
 //! letter of another script ever folds onto one of a rule.
 
-use alloc::borrow::Cow;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -41,6 +41,9 @@ pub(super) struct Forms {
     decoded: Option<Form>,
     /// Path parameters (`;…`) cut from each segment as well.
     without_parameters: Option<Form>,
+    /// What a server makes of dot segments that a browser cannot see, such as `/a/..;/checkout` or
+    /// `/a/..%2Fcheckout`. Made only when there are any: such a URL asks for being misread.
+    climbing: Option<Form>,
 }
 
 impl Forms {
@@ -49,12 +52,16 @@ impl Forms {
         let plain_path = merge_slashes(decode_unreserved(path));
         let plain_query = query.map(decode_unreserved);
         let differs = plain_path != path || plain_query.as_deref() != query;
+        let form = |path: &str| Form::new(path, plain_query.as_deref());
+        let has_parameters = plain_path.contains(';');
+        let may_climb = has_parameters || plain_path.contains('%');
+        let (climbed, climbs) =
+            if may_climb { as_server(&decode_separators(&plain_path)) } else { Default::default() };
         Self {
             as_parsed: Form::new(path, query),
-            without_parameters: plain_path
-                .contains(';')
-                .then(|| Form::new(&cut_parameters(&plain_path), plain_query.as_deref())),
-            decoded: differs.then(|| Form::new(&plain_path, plain_query.as_deref())),
+            decoded: differs.then(|| form(&plain_path)),
+            without_parameters: has_parameters.then(|| form(&as_server(&plain_path).0)),
+            climbing: climbs.then(|| form(&climbed)),
         }
     }
 
@@ -63,7 +70,7 @@ impl Forms {
     }
 
     pub(super) fn for_exceptions(&self) -> impl Iterator<Item = &Form> {
-        core::iter::once(&self.as_parsed).chain(&self.decoded)
+        core::iter::once(&self.as_parsed).chain(&self.decoded).chain(&self.climbing)
     }
 }
 
@@ -110,14 +117,21 @@ fn merge_slashes(path: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Cuts `;…` from each segment. Servers that drop path parameters resolve dot segments and merge
-/// slashes after that, so `/a/..;/checkout` reaches `/checkout` there.
-fn cut_parameters(path: &str) -> String {
+/// Decodes encoded slashes and backslashes, as some servers do before they look at the path.
+fn decode_separators(path: &str) -> String {
+    ["%2f", "%2F", "%5c", "%5C"].iter().fold(path.to_owned(), |path, code| path.replace(code, "/"))
+}
+
+/// The path as a server that drops path parameters reads it: `;…` cut from each segment, then dot
+/// segments resolved and slashes merged. Tells whether there were dot segments.
+fn as_server(path: &str) -> (String, bool) {
     let mut kept: Vec<&str> = Vec::new();
+    let mut climbs = false;
     let mut ends_in_slash = false;
     for segment in path.split('/') {
         let segment = segment.split(';').next().unwrap_or_default();
         ends_in_slash = matches!(segment, "" | "." | "..");
+        climbs |= matches!(segment, "." | "..");
         match segment {
             "" | "." => {}
             ".." => {
@@ -134,7 +148,7 @@ fn cut_parameters(path: &str) -> String {
     if ends_in_slash || kept.is_empty() {
         out.push('/');
     }
-    out
+    (out, climbs)
 }
 
 /// Encodes a rule's path and query as a browser encodes what is typed into its address bar.
