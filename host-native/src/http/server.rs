@@ -306,7 +306,9 @@ async fn shed(stream: TcpStream, place: OwnedSemaphorePermit) {
     let talk = async {
         // An answer before the request would confuse clients that reuse the connection.
         let mut request = [0; 1024];
-        socket.read(&mut request).await?;
+        if socket.read(&mut request).await? == 0 {
+            return Ok(());
+        }
         let body = ApiError::server_saturated().json();
         let head = format!(
             "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json; charset=utf-8\r\n\
