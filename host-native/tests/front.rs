@@ -35,6 +35,7 @@ struct State {
     calls: AtomicUsize,
     arrived: Notify,
     go_on: Notify,
+    gone: Notify,
 }
 
 impl Front {
@@ -93,8 +94,12 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Response<Body>
             let mut draining = facts.draining;
             tokio::spawn(async move {
                 frames.send(Bytes::from_static(b"first")).await.unwrap();
-                draining.begun().await;
-                frames.send(Bytes::from_static(b"last")).await.unwrap();
+                tokio::select! {
+                    () = draining.begun() => {
+                        frames.send(Bytes::from_static(b"last")).await.unwrap();
+                    }
+                    () = frames.closed() => state.gone.notify_one(),
+                }
             });
             Response::new(Body::stream(Frames(source)))
         }
@@ -261,6 +266,16 @@ async fn a_client_that_closed_its_sending_side_is_answered() {
     front.state.go_on.notify_one();
     let text = read_to_end(&mut socket).await;
     assert!(text.ends_with("waited"), "{text}");
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_reader_leaves() {
+    let front = Front::start(limits()).await;
+    let mut socket = front.connect().await;
+    socket.write_all(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    read_until(&mut socket, "first\r\n").await;
+    drop(socket);
+    soon(front.state.gone.notified()).await;
 }
 
 #[tokio::test]
