@@ -19,13 +19,13 @@ use sha2::{Digest, Sha256};
 use super::body::Body;
 
 /// The files of `public/` served under `/assets/`; a page's script is one file.
-static FILES: LazyLock<[Asset; 4]> = LazyLock::new(|| {
-    [
+static FILES: LazyLock<Box<[Asset]>> = LazyLock::new(|| {
+    Box::new([
         Asset::new("waiting.css", include_bytes!("../../../public/waiting.css")),
         Asset::new("waiting.js", include_bytes!("../../../public/waiting.js")),
         Asset::new("console.css", include_bytes!("../../../public/console.css")),
         Asset::new("console.js", include_bytes!("../../../public/console.js")),
-    ]
+    ])
 });
 
 static SNIPPET: LazyLock<Asset> =

@@ -71,6 +71,12 @@ pub struct ConnectionFacts {
 pub struct Draining(watch::Receiver<bool>);
 
 impl Draining {
+    /// Follows a channel that turns to `true` when the shutdown begins.
+    #[must_use]
+    pub const fn new(begun: watch::Receiver<bool>) -> Self {
+        Self(begun)
+    }
+
     /// Whether the shutdown has begun.
     #[must_use]
     pub fn has_begun(&self) -> bool {
@@ -101,7 +107,7 @@ pub async fn serve<S, F>(
     // Every connection holds a receiver: the channel is closed when all of them have ended.
     let (abort, aborted) = watch::channel(());
     let front =
-        Front { service, limits, http: http(limits), draining: Draining(draining), aborted };
+        Front { service, limits, http: http(limits), draining: Draining::new(draining), aborted };
     let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let shedding = Arc::new(Semaphore::new(SHEDDING_MAX));
     let mut shutdown = std::pin::pin!(shutdown);
@@ -127,16 +133,27 @@ pub async fn serve<S, F>(
     }
 }
 
-/// How many connections to allow: what was asked for, lowered to what the limit on file descriptors
-/// leaves. The soft limit is raised to the hard one first. Logs a warning when it lowers.
+/// How many connections the process may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionCap {
+    /// For [`ServerLimits::new`].
+    pub connections: usize,
+    /// The limit on file descriptors.
+    pub descriptors: u64,
+    /// Whether the descriptors allow fewer than was asked for.
+    pub is_lowered: bool,
+}
+
+/// Raises the soft limit on file descriptors to the hard one and fits `MAX_CONNECTIONS` to it, with
+/// a warning when that lowers it.
 #[must_use]
-pub fn connection_cap(asked: Limit) -> usize {
+pub fn connection_cap(asked: Limit) -> ConnectionCap {
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(DESCRIPTORS_UNKNOWN);
-    let (cap, is_lowered) = lower_cap(asked, descriptors);
-    if is_lowered {
+    let cap = lower_cap(asked, descriptors);
+    if cap.is_lowered {
         tracing::warn!(
             asked = asked.number(),
-            allowed = cap,
+            allowed = cap.connections,
             descriptors,
             "MAX_CONNECTIONS is lowered to what the file-descriptor limit allows"
         );
@@ -144,13 +161,11 @@ pub fn connection_cap(asked: Limit) -> usize {
     cap
 }
 
-fn lower_cap(asked: Limit, descriptors: u64) -> (usize, bool) {
+fn lower_cap(asked: Limit, descriptors: u64) -> ConnectionCap {
     let reserve = DESCRIPTORS_RESERVED.min(descriptors / 2);
     let allowed = usize::try_from(descriptors - reserve).unwrap_or(usize::MAX).max(1);
-    match asked {
-        Limit::Off => (allowed, false),
-        Limit::At(asked) => ((asked as usize).min(allowed), asked as usize > allowed),
-    }
+    let asked = asked.number().map_or(allowed, |asked| asked as usize);
+    ConnectionCap { connections: asked.min(allowed), descriptors, is_lowered: asked > allowed }
 }
 
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
@@ -178,6 +193,16 @@ fn is_clients_doing(error: &io::Error) -> bool {
     )
 }
 
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    // Frames of a stream are small and must not wait for each other.
+    stream.set_nodelay(true)?;
+    // A phone that lost its network sends no end. Without this its stream would seem alive, and
+    // its owner present, for the quarter of an hour that the system tries to reach it.
+    #[cfg(target_os = "linux")]
+    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(UNREACHABLE_TIME_MAX))?;
+    Ok(())
+}
+
 fn http(limits: ServerLimits) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -203,9 +228,8 @@ where
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     fn start(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
-        // Frames of a stream are small and must not wait for each other.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "failed to set TCP_NODELAY");
+        if let Err(error) = prepare(&stream) {
+            tracing::debug!(%peer, %error, "failed to set socket options");
         }
         let shared = Arc::new(Shared::default());
         let socket = ClientSocket::new(stream, Arc::clone(&shared), self.limits.head_time);
@@ -306,7 +330,9 @@ async fn shed(stream: TcpStream, place: OwnedSemaphorePermit) {
     let talk = async {
         // An answer before the request would confuse clients that reuse the connection.
         let mut request = [0; 1024];
-        socket.read(&mut request).await?;
+        if socket.read(&mut request).await? == 0 {
+            return Ok(());
+        }
         let body = ApiError::server_saturated().json();
         let head = format!(
             "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json; charset=utf-8\r\n\
@@ -327,6 +353,8 @@ async fn shed(stream: TcpStream, place: OwnedSemaphorePermit) {
 /// Clients over the cap that are told so at one time; further ones are just closed.
 const SHEDDING_MAX: usize = 64;
 const SHED_TIME_MAX: Duration = Duration::from_secs(2);
+#[cfg(target_os = "linux")]
+const UNREACHABLE_TIME_MAX: Duration = Duration::from_secs(30);
 const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(5);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Left for stores, mail, the clients being shed and the runtime itself.
@@ -347,7 +375,8 @@ mod tests {
             (Limit::At(100), 0, (1, true)),
             (Limit::Off, 4096, (3840, false)),
         ] {
-            assert_eq!(lower_cap(asked, descriptors), expected, "{asked:?} of {descriptors}");
+            let cap = lower_cap(asked, descriptors);
+            assert_eq!((cap.connections, cap.is_lowered), expected, "{asked:?} of {descriptors}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct BoundedCounter {
 }
 
 impl BoundedCounter {
-    /// `name` with the prefix and without `_total`; `help` is also the text of the log line.
+    /// `name` without the prefix of the registry and without `_total`; `help` is also the text of the log line.
     #[must_use]
     pub fn new(name: &'static str, help: &'static str) -> Self {
         Self { name, help, counts: RwLock::default(), other: AtomicU64::new(0) }
@@ -98,7 +98,7 @@ struct Pairs {
 }
 
 impl BoundedPairCounter {
-    /// `name` without `_total`; `help` is also the text of the log line.
+    /// `name` without the prefix of the registry and without `_total`; `help` is also the text of the log line.
     #[must_use]
     pub fn new(name: &'static str, help: &'static str) -> Self {
         Self { name, help, state: RwLock::default() }
@@ -127,10 +127,10 @@ impl BoundedPairCounter {
     #[must_use]
     pub fn snapshot(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let state = self.state.read();
-        let row =
-            |(origin, n): (&Box<str>, &AtomicU64)| (origin.to_string(), n.load(Ordering::Relaxed));
-        let rooms = state.counts.iter();
-        rooms.map(|(room, of)| (room.to_string(), of.iter().map(row).collect())).collect()
+        let counted = |of: &HashMap<Box<str>, AtomicU64>| {
+            of.iter().map(|(origin, n)| (origin.to_string(), n.load(Ordering::Relaxed))).collect()
+        };
+        state.counts.iter().map(|(room, of)| (room.to_string(), counted(of))).collect()
     }
 }
 

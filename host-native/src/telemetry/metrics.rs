@@ -130,15 +130,15 @@ impl Metrics {
             check_seconds: seconds(),
             rate_limited_checks: Counter::default(),
             unknown_room_checks: Arc::new(BoundedCounter::new(
-                "qm_unknown_room_checks",
+                "unknown_room_checks",
                 "Checks of rooms that do not exist",
             )),
             refused_origin_checks: Arc::new(BoundedPairCounter::new(
-                "qm_refused_origin_checks",
+                "refused_origin_checks",
                 "Checks from origins the room does not allow",
             )),
             refused_key_checks: Arc::new(BoundedCounter::new(
-                "qm_refused_key_checks",
+                "refused_key_checks",
                 "Vouched checks without a valid key",
             )),
         };

@@ -10,7 +10,7 @@ use crate::config::LogFormat;
 pub use bounded::{BoundedCounter, BoundedPairCounter, OTHER};
 pub use metrics::{CONTENT_TYPE, Metrics, RoomMetrics, since};
 
-/// Starts logging to standard error; a second call changes nothing.
+/// Starts logging to standard error, panics included; a second call changes nothing.
 ///
 /// `filter` was checked when the settings were read; should it not parse, `info` is used.
 pub fn init_logging(format: LogFormat, filter: &str) {
@@ -21,4 +21,10 @@ pub fn init_logging(format: LogFormat, filter: &str) {
         LogFormat::Text => builder.with_ansi(false).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
+    // A panic is a line like any other, so that a JSON log stays one.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let reason = panic.payload_as_str().unwrap_or("unknown");
+        tracing::error!(place, reason, "a fault of ours was caught");
+    }));
 }
