@@ -1,6 +1,9 @@
 //! Points in time as the core sees them: epoch milliseconds that a host passes in. Nothing in this
 //! crate reads a clock; wall time is used throughout because tokens and drops outlive a process.
 
+use alloc::format;
+use alloc::string::String;
+
 use serde::{Deserialize, Serialize};
 
 /// A point in time, in milliseconds since the Unix epoch.
@@ -24,6 +27,15 @@ impl TimeMs {
     #[must_use]
     pub const fn plus_seconds(self, seconds: u64) -> Self {
         self.plus_ms(seconds.saturating_mul(1000))
+    }
+
+    /// The point as people read it in UTC, to the minute: `2026-01-31 18:05`.
+    #[must_use]
+    pub fn to_utc_minutes(self) -> String {
+        let minutes = self.0 / 60_000;
+        let (year, month, day) = date_of(minutes / 1440);
+        let (hour, minute) = (minutes / 60 % 24, minutes % 60);
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
     }
 
     /// Milliseconds from `earlier` to this point; 0 when `earlier` is later.
@@ -124,6 +136,19 @@ fn offset_minutes(zone: &[u8]) -> Option<i64> {
     }
 }
 
+/// The civil date of a day since the epoch: counted in eras of 400 years that begin in March, so
+/// that the leap day is the last of its year.
+fn date_of(day: u64) -> (u64, u64, u64) {
+    let shifted = day + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (year + era * 400 + u64::from(month <= 2), month, day)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +195,16 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(TimeMs::parse_rfc3339(text), ms.map(TimeMs), "{text}");
+        }
+    }
+
+    #[test]
+    fn utc_minutes_read_back() {
+        for text in ["1970-01-01 00:00", "2000-02-29 23:59", "2026-12-31 18:05", "2100-03-01 00:00"]
+        {
+            let (date, time) = text.split_once(' ').unwrap();
+            let parsed = TimeMs::parse_rfc3339(&format!("{date}T{time}:59Z")).unwrap();
+            assert_eq!(parsed.to_utc_minutes(), text);
         }
     }
 }

@@ -4,6 +4,6 @@ pub mod clock;
 pub mod config;
 pub mod guard;
 pub mod http;
-pub mod telemetry;
 pub mod log;
 pub mod rooms;
+pub mod telemetry;

@@ -1,3 +1,106 @@
-//! The queue server binary.
+//! The queue server binary: reads the settings, starts serving, and stops gracefully on a signal.
 
-fn main() {}
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use qm_host_native::config::{Config, LogFormat, ProcessEnv};
+use qm_host_native::http::app::{App, VERSION};
+use qm_host_native::http::asset;
+use qm_host_native::http::router::respond;
+use qm_host_native::http::server::{ServerLimits, connection_cap, serve};
+use qm_host_native::telemetry::init_logging;
+use rand::Rng as _;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The exit code for settings that do not fit.
+const BAD_SETTINGS: u8 = 2;
+
+fn main() -> ExitCode {
+    let mut random = [0; 32];
+    rand::rng().fill_bytes(&mut random);
+    let config = match Config::parse(&ProcessEnv, random) {
+        Ok(config) => config,
+        Err(errors) => {
+            init_logging(LogFormat::Text, "error");
+            for line in errors.0 {
+                tracing::error!("{line}");
+            }
+            return ExitCode::from(BAD_SETTINGS);
+        }
+    };
+    init_logging(config.log_format, &config.log_filter);
+    match std::env::args().nth(1).as_deref() {
+        None | Some("serve") => {}
+        Some("check-config") => {
+            tracing::info!("the settings are fine");
+            return ExitCode::SUCCESS;
+        }
+        Some(other) => {
+            tracing::error!("unknown subcommand {other:?}: serve (the default) or check-config");
+            return ExitCode::from(BAD_SETTINGS);
+        }
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "failed to start the runtime");
+            return ExitCode::FAILURE;
+        }
+    };
+    runtime.block_on(run(config))
+}
+
+async fn run(config: Config) -> ExitCode {
+    let bind = config.bind;
+    let listener = match TcpListener::bind(bind).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%bind, %error, "failed to listen: is the address in use?");
+            return ExitCode::FAILURE;
+        }
+    };
+    let address = listener.local_addr().unwrap_or(bind);
+    let cap = connection_cap(config.limits.connections);
+    warn_of(&config);
+    let app = Arc::new(App::new(config, cap.descriptors));
+    // Compressing takes a moment; the first visitor should not pay for it.
+    tokio::task::spawn_blocking(asset::warm);
+    tracing::info!(%address, version = VERSION, store = app.config.stores.store.as_str(), "serving");
+    let service = {
+        let app = Arc::clone(&app);
+        move |request| respond(Arc::clone(&app), request)
+    };
+    let stopping = Arc::clone(&app);
+    let shutdown = async move {
+        stop_signal().await;
+        stopping.draining.store(true, Ordering::Relaxed);
+        tracing::info!("stopping: no new connections, streams end");
+    };
+    serve(listener, service, ServerLimits::new(cap.connections), shutdown).await;
+    tracing::info!("stopped");
+    ExitCode::SUCCESS
+}
+
+fn warn_of(config: &Config) {
+    if config.keys.admin_is_default {
+        tracing::warn!("ADMIN_KEY is the default, so only this machine can connect");
+    }
+    if config.keys.signing_is_random {
+        tracing::warn!("SECRET is not set: a restart makes every visitor queue again");
+    }
+}
+
+/// Ready at the first SIGTERM or SIGINT.
+async fn stop_signal() {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+        tracing::error!("signals cannot be received here: stop the process by other means");
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

@@ -1,12 +1,14 @@
 //! The short code of a ticket that a visitor can read aloud to support (`ref`): eight characters of
-//! Crockford's base32 as `XXXX-XXXX`. It is computed from the ticket, so only a look-up needs an
-//! index; 40 bits are few, so a look-up may find more than one ticket. It changes with `SECRET`.
+//! Crockford's base32 as `XXXX-XXXX`. It is the ticket number enciphered by a Feistel network whose
+//! rounds are HMACs over room and generation: no two tickets of a room share a code, the code tells
+//! no order, and a look-up deciphers it instead of keeping an index. It changes with `SECRET`.
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::KeyRing;
-use super::key::mac;
+use super::key::{KeyedMac, mac};
 use crate::id::RoomId;
 
 const ALPHABET: [char; 32] = [
@@ -14,18 +16,47 @@ const ALPHABET: [char; 32] = [
     'K', 'M', 'N', 'P', 'Q', 'R', 'S', 'T', 'V', 'W', 'X', 'Y', 'Z',
 ];
 
+/// Half of a code's 40 bits.
+const HALF_BITS: u32 = 20;
+const HALF_MASK: u64 = (1 << HALF_BITS) - 1;
+
+/// Rounds of the network: four make a permutation that looks random to who lacks the key.
+const ROUNDS: [u8; 4] = [0, 1, 2, 3];
+
 impl KeyRing {
     /// The short code of a ticket.
     #[must_use]
     pub fn short_code(&self, room: &RoomId, generation: u64, ticket: u64) -> String {
-        let text = format!("{room}|{generation}|{ticket}");
-        let [a, b, c, d, e, ..] = mac(&self.current.short_code, text.as_bytes());
-        let bits = u64::from_be_bytes([0, 0, 0, a, b, c, d, e]);
+        let round = Rounds { key: &self.current.short_code, room, generation };
+        let (mut left, mut right) = (ticket >> HALF_BITS & HALF_MASK, ticket & HALF_MASK);
+        for number in ROUNDS {
+            (left, right) = (right, left ^ round.value(number, right));
+        }
+        let bits = left << HALF_BITS | right;
         grouped(
             (0..8)
                 .rev()
                 .filter_map(|place| ALPHABET.get((bits >> (5 * place)) as usize & 31).copied()),
         )
+    }
+
+    /// The tickets that a code in canonical form may stand for: one for each secret in use. The
+    /// caller keeps those that the room gave out.
+    #[must_use]
+    pub fn tickets_of_short_code(&self, room: &RoomId, generation: u64, code: &str) -> Vec<u64> {
+        let value = |letter: char| ALPHABET.iter().position(|known| *known == letter);
+        let letters = code.chars().filter_map(value);
+        let bits = letters.fold(0, |bits: u64, value| bits << 5 | value as u64);
+        let keys = core::iter::once(&self.current).chain(&self.previous);
+        keys.map(|keys| {
+            let round = Rounds { key: &keys.short_code, room, generation };
+            let (mut left, mut right) = (bits >> HALF_BITS & HALF_MASK, bits & HALF_MASK);
+            for number in ROUNDS.into_iter().rev() {
+                (left, right) = (right ^ round.value(number, left), left);
+            }
+            left << HALF_BITS | right
+        })
+        .collect()
     }
 
     /// Reads a short code as people type it after hearing it: any case, blanks and dashes anywhere,
@@ -43,6 +74,20 @@ impl KeyRing {
         });
         let is_code = read.clone().count() == 8 && read.clone().all(|c| ALPHABET.contains(&c));
         is_code.then(|| grouped(read))
+    }
+}
+
+struct Rounds<'a> {
+    key: &'a KeyedMac,
+    room: &'a RoomId,
+    generation: u64,
+}
+
+impl Rounds<'_> {
+    fn value(&self, number: u8, half: u64) -> u64 {
+        let text = format!("{}|{}|{number}|{half}", self.room, self.generation);
+        let [a, b, c, ..] = mac(self.key, text.as_bytes());
+        u64::from_be_bytes([0, 0, 0, 0, 0, a, b, c]) & HALF_MASK
     }
 }
 

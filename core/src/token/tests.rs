@@ -167,6 +167,21 @@ fn short_codes() {
 }
 
 #[test]
+fn short_codes_decipher_to_their_ticket_and_never_collide() {
+    let room = RoomId::parse("spring-sale").unwrap();
+    let keys = ring(false);
+    let mut seen = std::collections::BTreeSet::new();
+    for ticket in (0..3000).chain([1 << 20, (1 << 40) - 1]) {
+        let code = keys.short_code(&room, 7, ticket);
+        assert_eq!(keys.tickets_of_short_code(&room, 7, &code).first(), Some(&ticket));
+        assert!(seen.insert(code));
+    }
+    let rotated = KeyRing::new(b"new", Some(b"old"), false);
+    let old_code = KeyRing::new(b"old", None, false).short_code(&room, 7, 42);
+    assert!(rotated.tickets_of_short_code(&room, 7, &old_code).contains(&42));
+}
+
+#[test]
 fn refusals_read_well() {
     assert_eq!(TokenRefusal::UnknownKey.to_string(), "token signed with an unknown key");
     let text: String = TokenRefusal::Expired.to_string();

@@ -41,6 +41,17 @@ pub enum Store {
     Valkey,
 }
 
+impl Store {
+    /// The word of `STORE`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Valkey => "valkey",
+        }
+    }
+}
+
 /// Where everything that is not the live queue is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideStore {
@@ -48,6 +59,17 @@ pub enum SideStore {
     Memory,
     /// In Postgres.
     Postgres,
+}
+
+impl SideStore {
+    /// The word of `SIDESTORE`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Postgres => "pg",
+        }
+    }
 }
 
 /// The form of log lines.

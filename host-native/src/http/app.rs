@@ -48,6 +48,8 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// Open visitor streams.
     pub streams: Arc<Streams>,
+    /// The limit on file descriptors.
+    pub descriptors: u64,
     /// Graceful shutdown has begun: the instance is not ready any more.
     pub draining: AtomicBool,
 }
@@ -55,10 +57,10 @@ pub struct App {
 impl App {
     /// Builds the parts that `config` describes.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: Config, descriptors: u64) -> Self {
         let (clock, metrics) = (Clock::start(), Arc::new(Metrics::new(VERSION)));
         let token_max_age_ms = u64::from(config.tokens.max_age_seconds) * 1000;
-        let previous = config.keys.signing_previous.as_ref().map(|key| key.expose().as_bytes());
+        let previous = config.keys.signing_previous.as_ref().map(|key| key.reveal().as_bytes());
         Self {
             clock,
             rooms: Rooms::new(clock, Arc::clone(&metrics), token_max_age_ms),
@@ -81,6 +83,7 @@ impl App {
                 metrics.sse_streams.clone(),
             )),
             metrics,
+            descriptors,
             draining: AtomicBool::new(false),
             config,
         }

@@ -34,6 +34,9 @@ static SNIPPET: LazyLock<Asset> =
 /// The template of the waiting page.
 pub const WAITING_HTML: &str = include_str!("../../../public/waiting.html");
 
+/// The template of short pages about something that went wrong.
+pub const NOT_FOUND_HTML: &str = include_str!("../../../public/notfound.html");
+
 /// The template of the console.
 pub const CONSOLE_HTML: &str = include_str!("../../../public/console.html");
 

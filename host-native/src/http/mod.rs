@@ -1,9 +1,19 @@
-//! The HTTP front: sockets, bodies, errors and embedded files.
+//! The HTTP front: connections, requests, routes and answers. It calls rooms and guards; nothing
+//! calls it.
 
+pub mod admin;
+pub mod answer;
+pub mod app;
 pub mod asset;
 pub mod body;
 pub mod connection;
+pub mod connector;
 pub mod error;
 pub mod framing;
+pub mod health;
 pub mod read_body;
+pub mod request;
+pub mod router;
 pub mod server;
+pub mod template;
+pub mod visitor;

@@ -170,7 +170,10 @@ impl Task {
     fn look_ahead(&self) -> (Instant, bool) {
         self.room.look(|room, presence, now| {
             let wait = ms_until_due(room, presence, now).map(Duration::from_millis);
-            (Instant::now() + wait.map_or(IDLE_LOOK, |wait| wait.min(IDLE_LOOK)), room.gate_closed(now))
+            (
+                Instant::now() + wait.map_or(IDLE_LOOK, |wait| wait.min(IDLE_LOOK)),
+                room.gate_closed(now),
+            )
         })
     }
 

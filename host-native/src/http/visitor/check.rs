@@ -122,8 +122,7 @@ async fn answer_room(
 ) -> Result<Answered, ApiError> {
     let (gate, targeting, allow_origin) = handle.look(|room, _, _| {
         let settings = room.settings();
-        let around =
-            Surroundings { settings, query, origin: ask.origin(), referer: ask.referer() };
+        let around = Surroundings { settings, query, origin: ask.origin(), referer: ask.referer() };
         let (gate, scope) = gate::settle(&around, room.is_bypass());
         if gate::origin_is_refused(&around) {
             let origin = ask.origin().unwrap_or_default();

@@ -35,8 +35,9 @@ pub fn verify(app: &App, ask: &Ask, text: &str) -> Option<Held> {
 #[must_use]
 pub fn cookie_tokens(app: &App, ask: &Ask, room: &RoomId) -> Vec<Held> {
     let cookies = ask.cookies();
-    let texts = values(&cookies, &ticket_cookie(room)).take(VALUES_MAX);
-    let mut held: Vec<_> = texts
+    let name = ticket_cookie(room);
+    let mut held: Vec<_> = values(&cookies, &name)
+        .take(VALUES_MAX)
         .filter_map(|text| verify(app, ask, text))
         .filter(|held| held.token.room == *room)
         .collect();

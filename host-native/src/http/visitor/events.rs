@@ -181,8 +181,9 @@ impl VisitorStream {
                         return Next::Frame;
                     }
                     // Places moved up, no more: told at a calm pace, and again if more happens.
+                    let mut draining = self.draining.clone();
                     tokio::select! {
-                        () = self.draining.begun() => return Next::End,
+                        () = draining.begun() => return Next::End,
                         () = tokio::time::sleep_until(calm) => return Next::Frame,
                         () = self.urgent() => return Next::Frame,
                     }

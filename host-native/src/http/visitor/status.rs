@@ -53,9 +53,8 @@ impl Standing {
         let Some(room) = &self.room else {
             return Ok(Told { frame: Frame::ended(EndReason::RoomReset), fresh: None });
         };
-        let told = room.look(|room, presence, now| {
-            tell(app, room, presence, &self.held, self.is_owner, now)
-        });
+        let told = room
+            .look(|room, presence, now| tell(app, room, presence, &self.held, self.is_owner, now));
         told.ok_or_else(ApiError::invalid_token)
     }
 
@@ -99,8 +98,7 @@ pub fn status(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
     set_cookies(&mut response, &standing.refreshed_cookies(app, ask, &told));
     add_header(&mut response, "vary", "Origin");
     if let Some(room) = &standing.room
-        && let Some(origin) =
-            room.look(|room, _, _| allowed_origin(room.settings(), ask.origin()))
+        && let Some(origin) = room.look(|room, _, _| allowed_origin(room.settings(), ask.origin()))
     {
         add_header(&mut response, "access-control-allow-origin", &origin);
     }
