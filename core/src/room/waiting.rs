@@ -52,6 +52,7 @@ impl Waiting {
             *slot |= bit_of(number);
             self.count += 1;
             self.add(word, 1);
+            self.head_word = self.head_word.min(word);
         }
     }
 
@@ -131,6 +132,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_line_that_was_empty_starts_anew_within_the_same_word() {
+        let mut line = Waiting::default();
+        for number in 1..200 {
+            line.push(number);
+            assert_eq!(line.iter().collect::<Vec<_>>(), [number]);
+            assert!(line.remove(number));
+            assert_eq!(line.iter().next(), None);
+        }
+    }
 
     proptest! {
         #[test]

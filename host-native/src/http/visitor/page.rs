@@ -34,8 +34,7 @@ pub async fn waiting_page(app: &App, ask: &Ask, id: &str) -> Response<Body> {
     }
     let place = place_of(app, ask, &room);
     let settings = room.look(|room, _, _| room.settings().clone());
-    let mut view = View { app, ask, settings: &settings, room: &id, language, return_url: None };
-    view.return_url = view.allowed_return();
+    let view = View::new(app, ask, &id, &settings, language);
     let nojs_body = NoScript { shown: nojs.as_deref() == Some("2"), place: place.as_ref() };
     let markup = view.markup(&nojs_body, None);
     page(200, markup, &view.policy())
@@ -88,12 +87,13 @@ async fn take_place_without_script(
         Ok(()) => take_place(app, ask, room, None).await,
         Err(error) => Err(error),
     };
+    let settings = room.look(|room, _, _| room.settings().clone());
+    let view = View::new(app, ask, room.id(), &settings, language);
     match joined {
         Ok(joined) => {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::SEE_OTHER;
-            let to = own_address(ask, room.id(), "2");
-            if let Ok(to) = HeaderValue::from_str(&to) {
+            if let Ok(to) = HeaderValue::from_str(&view.own_address("2")) {
                 response.headers_mut().insert(LOCATION, to);
             }
             response.headers_mut().insert("cache-control", HeaderValue::from_static("no-store"));
@@ -101,10 +101,6 @@ async fn take_place_without_script(
             response
         }
         Err(error) => {
-            let settings = room.look(|room, _, _| room.settings().clone());
-            let mut view =
-                View { app, ask, settings: &settings, room: room.id(), language, return_url: None };
-            view.return_url = view.allowed_return();
             let markup = view.markup(&NoScript { shown: true, place: None }, Some("nojs_error"));
             let mut response = page(error.status, markup, &view.policy());
             if let Some(seconds) = error.retry_after {
@@ -113,18 +109,6 @@ async fn take_place_without_script(
             response
         }
     }
-}
-
-/// This page's address with another `nojs`, keeping language and return destination.
-fn own_address(ask: &Ask, room: &RoomId, nojs: &str) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("nojs", nojs);
-    for name in ["lang", "qm_return"] {
-        if let Some(value) = ask.parameter(name) {
-            query.append_pair(name, &value);
-        }
-    }
-    format!("/w/{room}?{}", query.finish())
 }
 
 struct NoScript<'a> {
@@ -142,7 +126,32 @@ struct View<'a> {
     return_url: Option<String>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    fn new(
+        app: &'a App,
+        ask: &'a Ask,
+        room: &'a RoomId,
+        settings: &'a Settings,
+        language: &'a Language,
+    ) -> Self {
+        let mut view = Self { app, ask, settings, room, language, return_url: None };
+        view.return_url = view.allowed_return();
+        view
+    }
+
+    /// This page's address with another `nojs`, keeping the language and an allowed destination.
+    fn own_address(&self, nojs: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("nojs", nojs);
+        if self.ask.parameter("lang").is_some() {
+            query.append_pair("lang", self.language.code);
+        }
+        if let Some(url) = &self.return_url {
+            query.append_pair("qm_return", url);
+        }
+        format!("/w/{}?{}", self.room, query.finish())
+    }
+
     /// The `qm_return` that the room's return policy allows; the queue's own paths never are one.
     fn allowed_return(&self) -> Option<String> {
         let asked = self.ask.parameter("qm_return")?;
@@ -236,7 +245,7 @@ impl View<'_> {
     /// What the page says before or without JavaScript, and where it refreshes to.
     fn static_body(&self, nojs: &NoScript<'_>, problem: Option<&str>) -> (String, Option<String>) {
         let text = |key: &str| format!("<p>{}</p>", html(self.language.text(key)));
-        let take = own_address(self.ask, self.room, "1");
+        let take = self.own_address("1");
         let link = |to: &str, key: &str| {
             format!("<p><a href=\"{}\">{}</a></p>", html(to), html(self.language.text(key)))
         };
