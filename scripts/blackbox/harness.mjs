@@ -247,6 +247,16 @@ export async function startServer(env = {}) {
   }
 }
 
+/** A server of its own for `body`, stopped afterwards. */
+export async function withServer(env, body) {
+  const own = await startServer(env);
+  try {
+    return await body(own);
+  } finally {
+    await own.stop();
+  }
+}
+
 /** For a server that must refuse to start: how it ended and what it said. */
 export async function refusedStart(env) {
   const run = launch(env, await freePort());
@@ -327,6 +337,12 @@ export class Visitor {
 // ---- tokens ------------------------------------------------------------------------------------
 
 export const payloadOf = (token) => JSON.parse(Buffer.from(token.split('.')[0], 'base64url').toString('utf8'));
+
+/** Signs any text in the legacy form; `over: 'json'` signs the text instead of its encoding. */
+export function sign(json, { secret = SECRET, over = 'text' } = {}) {
+  const text = Buffer.from(json).toString('base64url');
+  return `${text}.${createHmac('sha256', secret).update(over === 'text' ? text : json).digest('base64url')}`;
+}
 
 /** Signs a payload in the legacy form, or in v2 with the key of `purpose`. */
 export function mint(payload, { secret = SECRET, purpose } = {}) {

@@ -1,22 +1,13 @@
 // Operators, limits, pages, settings and the manners of the API.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { ADMIN_KEY, SHOP, payloadOf, refusedStart, startServer, until } from './harness.mjs';
+import { ADMIN_KEY, SHOP, payloadOf, refusedStart, startServer, until, withServer } from './harness.mjs';
 
 let server;
 before(async () => {
   server = await startServer();
 });
 after(() => server?.stop());
-
-async function withServer(env, body) {
-  const own = await startServer(env);
-  try {
-    await body(own);
-  } finally {
-    await own.stop();
-  }
-}
 
 test('health and version need no key', async () => {
   for (const path of ['/healthz', '/api/health', '/api/v1/health', '/api/version']) {
