@@ -109,7 +109,8 @@ impl Room {
     #[must_use]
     pub fn frame(&self, place: Place, presence: &Presence, now: TimeMs) -> Option<(Frame, Place)> {
         if place == Place::Ticket(0) {
-            return self.is_bypass().then(|| (self.finish(Frame::through("passed"), now), place));
+            return (self.is_bypass() && !self.is_closed())
+                .then(|| (self.finish(Frame::through("passed"), now), place));
         }
         let (frame, place) = match self.standing(place, presence, now) {
             Standing::Waiting { n } => (self.waiting_frame(n, now), Place::Ticket(n)),

@@ -8,7 +8,7 @@ use qm_core::door::gate::{self, CheckQuery, Gate, Surroundings, allowed_origin};
 use qm_core::door::reply::{CheckAnswer, OpenSession, check_reply, targeting};
 use qm_core::door::{self, Channel, Knock, Shown, Verdict};
 use qm_core::id::RoomId;
-use qm_core::room::{Command, Outcome};
+use qm_core::room::{Command, Outcome, Refusal};
 use qm_core::target::{Scope, ScopeDecision};
 
 use super::super::answer::from_reply;
@@ -193,7 +193,11 @@ async fn ask_place(
     }
     let key = fresh_door_key();
     let command = Command::Enter { knock, fresh_key: Digest16::of_door_key(&key) };
-    let outcome = handle.submit(command).await.map_err(refusal)?;
+    let outcome = match handle.submit(command).await {
+        // Deleted at this very moment: as if it had never been there.
+        Err(Refusal::Closed) => return Ok(CheckAnswer::Pass { reason: "no_room", session: None }),
+        outcome => outcome.map_err(refusal)?,
+    };
     let Outcome::Door { verdict, key_issued } = outcome else { return Err(ApiError::internal()) };
     let reason = match verdict {
         Verdict::Admit { .. } => "admitted",
