@@ -1,6 +1,6 @@
-//! hyper itself answers requests that it cannot read, with nothing but a status. Every error of this
-//! server says in JSON what is wrong (HOL-16): such an answer is put into our own words on its way
-//! to the socket.
+//! hyper itself answers requests that it cannot read, with nothing but a status. Every error of
+//! this server says in JSON what is wrong (HOL-16): such an answer is put into our own words on its
+//! way to the socket.
 
 use super::error::ApiError;
 

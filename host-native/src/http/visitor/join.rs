@@ -169,7 +169,7 @@ fn protection_header(ask: &Ask, app: &App, room: &Room) -> Option<(u8, HeaderVal
     Some((value, header))
 }
 
-/// Browsers send `Sec-Fetch-*` to https and to their own machine only: elsewhere nothing is missing.
+/// Browsers send `Sec-Fetch-*` to https and to their own machine only: elsewhere none is missing.
 fn has_sec_fetch(ask: &Ask) -> bool {
     let is_trustworthy = ask.is_https
         || ask.own_origin().is_some_and(|own| {
