@@ -146,7 +146,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_plain_set(steps in prop::collection::vec((any::<bool>(), 0u64..700), 1..400)) {
+        fn agrees_with_a_plain_set(
+            steps in prop::collection::vec((any::<bool>(), 0u64..700), 1..400),
+        ) {
             let (mut fast, mut plain, mut next) = (Waiting::default(), BTreeSet::new(), 1);
             for (push, value) in steps {
                 if push {
