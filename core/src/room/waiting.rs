@@ -51,6 +51,8 @@ impl Waiting {
         if let Some(slot) = self.words.get_mut(word) {
             *slot |= bit_of(number);
             self.count += 1;
+            // A line that ran empty left the mark behind the word it goes on in.
+            self.head_word = self.head_word.min(word);
             self.add(word, 1);
         }
     }
@@ -131,6 +133,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_line_goes_on_after_it_ran_empty() {
+        let mut waiting = Waiting::default();
+        for number in 1..200 {
+            waiting.push(number);
+            assert_eq!(waiting.iter().collect::<Vec<_>>(), [number]);
+            waiting.remove(number);
+            assert_eq!(waiting.iter().next(), None);
+        }
+    }
 
     proptest! {
         #[test]
