@@ -44,12 +44,13 @@ impl Presence {
 
     /// The owner of a ticket was seen; `told_passed` when the answer tells of a pass.
     pub fn saw_ticket(&mut self, number: u64, now: TimeMs, told_passed: bool) {
-        let moment = self.moment(now);
         let before = self.seen_at(number);
+        // Another instance's clock may be behind: nobody is seen less by being seen again.
+        let moment = self.moment(now).max(before);
         if self.unlearned.remove(&(before, number)) && !told_passed {
             self.unlearned.insert((moment, number));
         }
-        self.set_seen(number, moment.max(before));
+        self.set_seen(number, moment);
     }
 
     /// The owner of a pre-queue place was seen.
@@ -107,7 +108,9 @@ impl Presence {
 
     pub(crate) fn oldest_unlearned(&self) -> Option<TimeMs> {
         let (moment, _) = self.unlearned.first()?;
-        Some(self.origin.plus_ms(u64::from(moment.saturating_sub(1)) * 100))
+        // "Never seen" is as long ago as it gets.
+        let seen = moment.checked_sub(1).map(|tenth| self.origin.plus_ms(u64::from(tenth) * 100));
+        Some(seen.unwrap_or(TimeMs(0)))
     }
 
     /// Follows an event that was just applied to `room`.
