@@ -197,7 +197,7 @@ impl Queue {
         self.waiting.push(number);
         self.per_address.add(ticket.counted);
         let owner = ticket.owner;
-        if self.chunks.back().is_none_or(|chunk| chunk.len() == chunk.capacity()) {
+        if self.chunks.back().is_none_or(|chunk| is_full(chunk)) {
             self.chunks.push_back(Vec::with_capacity(usize::try_from(CHUNK).unwrap_or(0)));
         }
         if let Some(chunk) = self.chunks.back_mut() {
@@ -252,7 +252,7 @@ impl Queue {
     /// The last number of the oldest full chunk when none of its tickets is alive and all joined
     /// before `horizon`: it may be forgotten, no valid token can name it any more.
     pub(crate) fn forgettable(&self, horizon: TimeMs) -> Option<u64> {
-        let chunk = self.chunks.front().filter(|chunk| chunk.len() == chunk.capacity())?;
+        let chunk = self.chunks.front().filter(|chunk| is_full(chunk))?;
         let over = |t: &Ticket| matches!(t.stage, Stage::Ended(_)) && t.joined_at < horizon;
         chunk.iter().all(over).then_some(self.dropped + CHUNK)
     }
@@ -268,6 +268,11 @@ impl Queue {
     pub(crate) const fn was_forgotten(&self, number: u64) -> bool {
         number >= 1 && number <= self.dropped
     }
+}
+
+/// By its length: the capacity of a vector may be more than asked for, and that of a copy is less.
+fn is_full(chunk: &[Ticket]) -> bool {
+    u64::try_from(chunk.len()) == Ok(CHUNK)
 }
 
 fn owner_at(chunks: &VecDeque<Vec<Ticket>>, dropped: u64, number: u64) -> Option<Digest16> {
