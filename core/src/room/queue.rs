@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use hashbrown::{HashMap, HashTable};
 use serde::{Deserialize, Serialize};
 
+use super::fingerprint::Fingerprint;
 use super::waiting::Waiting;
 use crate::address::{AddressDigest, AgentDigest};
 use crate::digest::Digest16;
@@ -31,6 +32,14 @@ pub struct Client {
     pub address: AddressDigest,
     /// The digest of the User-Agent.
     pub agent: AgentDigest,
+}
+
+impl Client {
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.number(u64::from(self.family == Family::V6));
+        to.number(self.address.0);
+        to.number(self.agent.0);
+    }
 }
 
 /// Why a place is over.
@@ -141,6 +150,13 @@ impl AddressCounts {
             }
         }
     }
+
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.sorted(self.0.iter(), |to, address, count| {
+            to.number(address.0);
+            to.number(u64::from(*count));
+        });
+    }
 }
 
 /// Tickets a chunk: growth never copies what is there, and the front is dropped chunk by chunk.
@@ -195,8 +211,10 @@ impl Queue {
         let number = self.next;
         self.next += 1;
         self.waiting.push(number);
-        self.per_address.add(ticket.counted);
         let owner = ticket.owner;
+        if owner.is_some() {
+            self.per_address.add(ticket.counted);
+        }
         if self.chunks.back().is_none_or(|chunk| is_full(chunk)) {
             self.chunks.push_back(Vec::with_capacity(usize::try_from(CHUNK).unwrap_or(0)));
         }
@@ -224,10 +242,17 @@ impl Queue {
         }
         if let Some(ticket) = self.ticket_mut(number) {
             ticket.stage = Stage::Passed;
-            let counted = ticket.counted;
-            self.per_address.remove(counted);
+            let (owner, counted) = (ticket.owner, ticket.counted);
+            self.leave_line(owner, counted);
         }
         true
+    }
+
+    /// Ownerless tickets are outside the cap, so they count against nobody (GHO-09).
+    fn leave_line(&mut self, owner: Option<Digest16>, counted: AddressDigest) {
+        if owner.is_some() {
+            self.per_address.remove(counted);
+        }
     }
 
     /// Ends a ticket, whatever it was; false when there is none or it had ended.
@@ -239,7 +264,7 @@ impl Queue {
         }
         ticket.stage = Stage::Ended(reason);
         if self.waiting.remove(number) {
-            self.per_address.remove(counted);
+            self.leave_line(owner, counted);
         }
         if let Some(owner) = owner
             && let Ok(entry) = self.owners.find_entry(owner.prefix(), |other| *other == number)
@@ -267,6 +292,26 @@ impl Queue {
     /// Whether the ticket existed and is already forgotten.
     pub(crate) const fn was_forgotten(&self, number: u64) -> bool {
         number >= 1 && number <= self.dropped
+    }
+
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.number(self.dropped);
+        to.number(self.next);
+        for ticket in self.chunks.iter().flatten() {
+            to.owner(ticket.owner.as_ref());
+            ticket.addresses.iter().for_each(|address| to.number(address.0));
+            to.number(ticket.agent.0);
+            to.number(ticket.counted.0);
+            to.number(ticket.joined_at.0);
+            to.octets(match ticket.stage {
+                Stage::Waiting => b"waiting",
+                Stage::Passed => b"passed",
+                Stage::Ended(reason) => reason.as_str().as_bytes(),
+            });
+        }
+        to.sorted(self.owners.iter().map(|n| (*n, ())), |to, n, ()| to.number(n));
+        to.sorted(self.waiting.iter().map(|n| (n, ())), |to, n, ()| to.number(n));
+        self.per_address.feed(to);
     }
 }
 
