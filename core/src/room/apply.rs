@@ -106,19 +106,21 @@ fn draw(room: &mut Room, seed: &[u8; 32], entries: &[DrawEntry]) {
 /// Passes every waiting ticket of the ranges; how many of them count against the rate (GHO-05).
 fn pass_all(room: &mut Room, release: &Release, at: TimeMs) -> u64 {
     let expires_at = at.plus_seconds(u64::from(room.settings.passed_ttl_seconds));
-    let (mut passed, mut slotless) = (0, release.ns.iter().copied().peekable());
+    let (mut passed, mut timed, mut slotless) = (0, 0, release.ns.iter().copied().peekable());
     for (from, to) in &release.ranges {
         for number in *from..=(*to).min(room.queue.next()) {
+            while slotless.next_if(|marked| *marked < number).is_some() {}
+            let slot = slotless.peek() != Some(&number);
             if room.queue.pass(number) {
-                let slot = slotless.next_if_eq(&number).is_none();
                 room.passes.release(number, at, expires_at, slot);
                 passed += 1;
+                timed += u64::from(slot);
             }
         }
     }
     room.passed_last_minute.add(at, passed);
     room.passed_last_five_minutes.add(at, passed);
-    passed.saturating_sub(u64::try_from(release.ns.len()).unwrap_or(0))
+    timed
 }
 
 /// Ends every waiting place, in time that grows with their number: an operator's rare act.

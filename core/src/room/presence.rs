@@ -133,7 +133,7 @@ impl Presence {
                 }
             }
             Fact::Passed(release) | Fact::Flushed(release) => self.follow_release(room, release),
-            Fact::SlotsReturned { ns } => ns.iter().for_each(|n| self.forget_pass(*n)),
+            Fact::SlotsReturned { ns } => ns.iter().for_each(|n| self.forget_unlearned(*n)),
             Fact::Admitted { n, .. } | Fact::Reclaimed { n, .. } => {
                 self.forget_pass(*n);
                 self.touched.insert(*n, event.at);
@@ -159,8 +159,12 @@ impl Presence {
         }
     }
 
-    fn forget_pass(&mut self, number: u64) {
+    fn forget_unlearned(&mut self, number: u64) {
         self.unlearned.remove(&(self.seen_at(number), number));
+    }
+
+    fn forget_pass(&mut self, number: u64) {
+        self.forget_unlearned(number);
         if let Some(at) = self.touched.remove(&number) {
             self.by_touch.remove(&(at, number));
         }
@@ -188,3 +192,6 @@ impl Presence {
         usize::try_from(number.checked_sub(self.dropped + 1)?).ok()
     }
 }
+
+#[cfg(test)]
+mod tests;
