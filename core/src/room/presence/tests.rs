@@ -57,13 +57,12 @@ impl Pair {
                 self.happen(now, Fact::Join { n, owner, client });
                 self.plain.insert(n, Plain { seen: Some(tenth), ..Plain::default() });
             }
-            2 => {
-                let waits = self.room.position(n).is_some();
+            2 if self.room.position(n).is_some() => {
                 let owned = self.room.ticket(n).is_some_and(|ticket| ticket.owner.is_some());
                 let ns = if flag { vec![] } else { vec![n] };
                 self.happen(now, Fact::Passed(Release { ranges: vec![(n, n)], ns }));
                 if let Some(plain) = self.plain.get_mut(&n) {
-                    plain.unlearned |= waits && owned && flag;
+                    plain.unlearned = owned && flag;
                 }
             }
             3 if self.plain.contains_key(&n) => {
