@@ -3,9 +3,7 @@
 
 use qm_core::id::Place;
 use qm_core::room::config::Rate;
-use qm_core::room::{
-    Command, Event, Fact, Presence, Room, Standing, decide, ms_until_due,
-};
+use qm_core::room::{Command, Event, Fact, Presence, Room, Standing, decide, ms_until_due};
 use qm_core::time::TimeMs;
 
 use crate::engine::Engine;
@@ -13,7 +11,11 @@ use crate::model::Model;
 use crate::random::Random;
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, engine: T, model: T) -> Result<(), String> {
-    if engine == model { Ok(()) } else { Err(format!("{what}: engine {engine:?}, model {model:?}")) }
+    if engine == model {
+        Ok(())
+    } else {
+        Err(format!("{what}: engine {engine:?}, model {model:?}"))
+    }
 }
 
 /// The counters of a room, compared after every step.
@@ -122,7 +124,11 @@ impl RateWatch {
 
 /// Nothing is due before the engine says so. Absent owners become due without an event, so a
 /// room that releases is looked at within 100 ms whatever is told.
-pub(crate) fn told_in_time(engine: &Engine, now: TimeMs, random: &mut Random) -> Result<(), String> {
+pub(crate) fn told_in_time(
+    engine: &Engine,
+    now: TimeMs,
+    random: &mut Random,
+) -> Result<(), String> {
     let told = ms_until_due(&engine.room, &engine.presence, now);
     let end = told.unwrap_or(86_400_000);
     let probes = [0, end / 2, end.saturating_sub(1), random.below(end.max(1))];

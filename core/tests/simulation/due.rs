@@ -33,8 +33,11 @@ fn settings(random: &mut Random) -> Settings {
 /// The rate moves between one value and zero only: a fraction earned at one rate would be due
 /// beside the grid at another.
 fn command(random: &mut Random, issued: u64, rate: Rate) -> Command {
-    let client =
-        Client { family: Family::V4, address: AddressDigest(7), agent: AgentDigest(random.below(9)) };
+    let client = Client {
+        family: Family::V4,
+        address: AddressDigest(7),
+        agent: AgentDigest(random.below(9)),
+    };
     match random.below(20) {
         0..10 => Command::Join(Join {
             claim: Claim::default(),

@@ -11,6 +11,8 @@ use qm_core::time::TimeMs;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plant {
     Nothing,
+    /// Nothing, but folded by the path that plants take.
+    NothingByHand,
     FreesASlotTwice,
     SkipsATicket,
     ReleasesOneTooMany,
@@ -22,12 +24,11 @@ pub(crate) enum Plant {
     ForgetsToLeave,
     ForgetsToChargeTheRate,
     KeepsTheOldKey,
-    ChargesTheRateForAbsentOwners,
-    MovesAnEjectedVisitorToTheBack,
+    TakesOnlyTheSlotOfAnEjected,
 }
 
 impl Plant {
-    pub(crate) const BUGS: [Self; 13] = [
+    pub(crate) const BUGS: [Self; 12] = [
         Self::FreesASlotTwice,
         Self::SkipsATicket,
         Self::ReleasesOneTooMany,
@@ -39,13 +40,12 @@ impl Plant {
         Self::ForgetsToLeave,
         Self::ForgetsToChargeTheRate,
         Self::KeepsTheOldKey,
-        Self::ChargesTheRateForAbsentOwners,
-        Self::MovesAnEjectedVisitorToTheBack,
+        Self::TakesOnlyTheSlotOfAnEjected,
     ];
 
-    fn edit(self, facts: &mut Vec<Fact>, room: &Room) {
+    fn edit(self, facts: &mut Vec<Fact>) {
         for fact in facts.iter_mut() {
-            self.edit_one(fact, room);
+            self.edit_one(fact);
         }
         match self {
             Self::FreesASlotTwice => {
@@ -66,7 +66,7 @@ impl Plant {
         }
     }
 
-    fn edit_one(self, fact: &mut Fact, room: &Room) {
+    fn edit_one(self, fact: &mut Fact) {
         match (self, fact) {
             (Self::SkipsATicket, Fact::Passed(release)) => {
                 if let Some((from, to)) = release.ranges.first_mut()
@@ -93,11 +93,7 @@ impl Plant {
                     *fact = Fact::Flushed(release.clone());
                 }
             }
-            (Self::ChargesTheRateForAbsentOwners, Fact::Passed(release)) => {
-                // Marks that name nobody are not subtracted from what is charged.
-                release.ns.retain(|n| *n < room.next_ticket() / 2);
-            }
-            (Self::MovesAnEjectedVisitorToTheBack, fact) => {
+            (Self::TakesOnlyTheSlotOfAnEjected, fact) => {
                 if let Fact::Ejected { n } = fact {
                     *fact = Fact::SlotsReturned { ns: vec![*n] };
                 }
@@ -153,7 +149,7 @@ impl Engine {
         events: &mut Vec<Event>,
     ) -> Result<Outcome, Refusal> {
         let mut decision = decide(&self.room, &self.presence, command, now, entropy)?;
-        self.plant.edit(&mut decision.facts, &self.room);
+        self.plant.edit(&mut decision.facts);
         for fact in decision.facts {
             let event = Event { seq: self.room.head() + 1, at: now, fact };
             self.room.apply(&event);

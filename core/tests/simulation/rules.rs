@@ -154,11 +154,8 @@ impl Model {
             matches!(self.standing(*place, now), Standing::Ended(_))
                 && ((proven && kept) || matches!(place, Place::Reference(_)))
         };
-        let wanted = if claim.places.iter().any(over) {
-            Ok(Outcome::Left)
-        } else {
-            Err(Refusal::NotOwner)
-        };
+        let wanted =
+            if claim.places.iter().any(over) { Ok(Outcome::Left) } else { Err(Refusal::NotOwner) };
         expect("leave nothing", &wanted, got)
     }
 

@@ -1,7 +1,7 @@
 //! The visitors, operators and clock around one room: what happens next is drawn from the seed,
 //! done to the engine and to the model, and compared.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use qm_core::address::{AddressDigest, AgentDigest};
 use qm_core::digest::Digest16;
@@ -23,7 +23,7 @@ const START: TimeMs = TimeMs(1_700_000_000_123);
 const STEPS: usize = 260;
 /// Forty steps; most leave two notes.
 const TRAIL: usize = 80;
-const RATES: [f64; 9] = [0.0, 0.5, 30.0, 60.0, 90.5, 600.0, 1234.567_891, 6000.0, 1_000_000.0];
+const RATES: [f64; 9] = [0.0, 0.5, 30.0, 60.0, 90.5, 600.0, 1_234.567_891, 6000.0, 1_000_000.0];
 
 /// A broken rule and how it came to be.
 pub(crate) struct Failure {
@@ -52,6 +52,7 @@ struct World {
     watch: RateWatch,
     visitors: Vec<Visitor>,
     trail: VecDeque<(TimeMs, Note)>,
+    seen: Seen,
 }
 
 /// A line of the trail; most are never printed, so they are kept as they are.
@@ -72,8 +73,11 @@ impl Note {
     }
 }
 
+/// What happened at all, by name: a run that never gets somewhere proves nothing about it.
+pub(crate) type Seen = BTreeSet<&'static str>;
+
 /// Runs one seed.
-pub(crate) fn simulate(seed: u64, plant: Plant) -> Result<(), Failure> {
+pub(crate) fn simulate(seed: u64, plant: Plant) -> Result<Seen, Failure> {
     let mut world = World::new(seed, plant);
     for step in 0..STEPS {
         if let Err(what) = world.step(step) {
@@ -81,7 +85,16 @@ pub(crate) fn simulate(seed: u64, plant: Plant) -> Result<(), Failure> {
             return Err(Failure { seed, step, what, trail });
         }
     }
-    Ok(())
+    Ok(world.seen)
+}
+
+fn name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Admit { .. } => "door: admitted",
+        Verdict::Reclaim { .. } => "door: reclaimed",
+        Verdict::Session { .. } => "door: session",
+        Verdict::Queue { reason, .. } => reason,
+    }
 }
 
 impl World {
@@ -116,6 +129,7 @@ impl World {
             model: Model::new(settings, START),
             visitors,
             trail: VecDeque::new(),
+            seen: Seen::new(),
             random,
         }
     }
@@ -195,9 +209,18 @@ impl World {
                 return Err(format!("event {event:?} after {head} at {:?}", self.now));
             }
             self.watch.saw(event, &self.engine.room)?;
+            self.seen.insert(event.fact.name());
             if let Fact::Forgotten { up_to } = event.fact {
                 self.model.forgotten = up_to;
             }
+        }
+        match ran.result {
+            Ok(Outcome::Door { verdict, .. }) => drop(self.seen.insert(name(verdict))),
+            Err(Refusal::QueueAddressLimit) => drop(self.seen.insert("queue limit")),
+            Err(Refusal::PreQueueAddressLimit) => drop(self.seen.insert("pre-queue limit")),
+            Err(Refusal::PreQueueFull) => drop(self.seen.insert("pre-queue full")),
+            Err(Refusal::Settings(_)) => drop(self.seen.insert("settings refused")),
+            _ => {}
         }
         let mut seeds = ran.events.iter().filter_map(|event| match event.fact {
             Fact::Drawn { seed, .. } => Some(seed),
