@@ -41,7 +41,10 @@ struct Wire<'a> {
 }
 
 macro_rules! table {
-    ($($(#[$doc:meta])* $code:ident $status:literal $message:literal $(retry $retry:literal)?;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $code:ident $status:literal $message:literal $(retry $retry:literal)?;
+    )*) => {
         impl ApiError {
             $(
                 $(#[$doc])*
