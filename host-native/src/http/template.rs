@@ -38,7 +38,7 @@ pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
         page.push_str(before);
-        let Some((name, tail)) = after.split_once("}}") else { break };
+        let Some((name, tail)) = after.split_once("}}") else { return page };
         let value = values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         page.push_str(value.unwrap_or_default());
         rest = tail;
