@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use qm_host_native::config::{Config, LogFormat, ProcessEnv};
+use qm_host_native::http::admin::board::Board;
 use qm_host_native::http::app::{App, VERSION};
 use qm_host_native::http::asset;
 use qm_host_native::http::router::respond;
 use qm_host_native::http::server::{ServerLimits, connection_cap, serve};
+use qm_host_native::job;
 use qm_host_native::telemetry::init_logging;
 use rand::Rng as _;
 use tokio::net::TcpListener;
@@ -74,14 +76,30 @@ async fn run(config: Config) -> ExitCode {
         move |request| respond(Arc::clone(&app), request)
     };
     let stopping = Arc::clone(&app);
+    tokio::spawn(Board::run(Arc::clone(&app)));
+    let jobs = job::start(&job_parts(&app));
     let shutdown = async move {
-        stop_signal().await;
+        tokio::select! {
+            () = stop_signal() => {}
+            () = stopping.stop.notified() => {}
+        }
         stopping.draining.store(true, Ordering::Relaxed);
         tracing::info!("stopping: no new connections, streams end");
     };
     serve(listener, service, ServerLimits::new(cap.connections), shutdown).await;
+    jobs.finish().await;
     tracing::info!("stopped");
     ExitCode::SUCCESS
+}
+
+/// What the jobs share with the routes.
+fn job_parts(app: &App) -> job::Parts {
+    job::Parts {
+        clock: app.clock,
+        rooms: Arc::clone(&app.rooms),
+        side: Arc::clone(&app.side),
+        history_retain_days: app.config.history_retain_days,
+    }
 }
 
 fn warn_of(config: &Config) {

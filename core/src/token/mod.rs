@@ -6,6 +6,7 @@ mod key;
 mod refresh;
 mod short_code;
 mod sign;
+mod verifier;
 mod verify;
 mod wire;
 
@@ -16,6 +17,7 @@ use crate::time::TimeMs;
 
 pub use key::KeyRing;
 pub use refresh::RefreshRule;
+pub use verifier::Verifier;
 pub use wire::TOKEN_BYTES_MAX;
 
 /// What a signed text is for. In v2 each purpose has a key of its own (TOK-07).

@@ -149,7 +149,12 @@ pub async fn respond(app: Arc<App>, request: Request<Incoming>) -> Response<Body
         Ok(()) => dispatch(&app, &ask, route, body, facts).await,
         Err(error) => Err(error),
     };
-    let response = answered.unwrap_or_else(|error| refuse(&app, &ask, route, error));
+    let response = answered.unwrap_or_else(|error| {
+        if matches!(error.status, 401 | 403 | 429 | 503) {
+            app.protection.count_refusal(error.code);
+        }
+        refuse(&app, &ask, route, error)
+    });
     app.metrics.count_request(route.name(), response.status().as_u16());
     response
 }
@@ -246,8 +251,8 @@ async fn dispatch(
         Route::Connectors => connector::registry(app, ask),
         Route::Health => Ok(health::health(app)),
         Route::Version => Ok(health::version(app)),
-        Route::Admin(rest) => admin::respond(app, ask, rest, body).await,
-        Route::Metrics => admin::metrics(app, ask),
+        Route::Admin(rest) => admin::respond(app, ask, rest, body, facts.draining).await,
+        Route::Metrics => admin::metrics(app, ask).await,
         Route::WaitingPage(id) => Ok(waiting_page(app, ask, id).await),
         Route::Asset => serve_asset(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Snippet => Ok(serve_snippet(&ask.headers)),
