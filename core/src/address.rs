@@ -1,6 +1,7 @@
 //! Who a request comes from: which address counts behind proxies (HOL-29), what quotas and bindings
-//! group by (HOL-32), and the digests kept in place of addresses and user agents. Hosts hand in what
-//! they read from the socket and the headers; whatever a visitor writes there, nothing here fails.
+//! group by (HOL-32), and the digests kept in place of addresses and user agents. Hosts hand in
+//! what they read from the socket and the headers; whatever a visitor writes there, nothing here
+//! fails.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};

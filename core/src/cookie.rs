@@ -1,5 +1,6 @@
 //! The queue's cookies: reading a `Cookie` header without being misled by what else is in it,
-//! writing `Set-Cookie`, the names a room's cookies have, and the cap on rooms per browser (COO-07).
+//! writing `Set-Cookie`, the names a room's cookies have, and the cap on rooms per browser
+//! (COO-07).
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -1,6 +1,7 @@
-//! The bot score of a join (HOL-39): a sum of weighted signals, 0 to 100. Signals that people behind
-//! one address share stay together below [`ENFORCE_AT`], so an office is never refused for what one
-//! of it does. The host gathers the facts; a room's protection mode decides what the score means.
+//! The bot score of a join (HOL-39): a sum of weighted signals, 0 to 100. Signals that people
+//! behind one address share stay together below [`ENFORCE_AT`], so an office is never refused for
+//! what one of it does. The host gathers the facts; a room's protection mode decides what the score
+//! means.
 
 /// From this score on, protection in mode `enforce` refuses a join.
 pub const ENFORCE_AT: u8 = 60;
@@ -93,7 +94,8 @@ pub fn signals_of(facts: &RequestFacts<'_>) -> Signals {
     }
 }
 
-/// Names tools give themselves, in lower case. Crawlers declare themselves by `bot` at a word's end.
+/// Names tools give themselves, in lower case. Crawlers declare themselves by `bot` at a word's
+/// end.
 const AUTOMATION: [&str; 32] = [
     "aiohttp",
     "apache-httpclient",

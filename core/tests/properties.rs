@@ -1,5 +1,6 @@
-//! Properties over arbitrary input: parsers never panic and stay inside their bounds, tokens survive
-//! a round trip and nothing else. A failing case prints its seed and is kept beside this file.
+//! Properties over arbitrary input: parsers never panic and stay inside their bounds, tokens
+//! survive a round trip and nothing else. A failing case prints its seed and is kept beside this
+//! file.
 
 use core::net::IpAddr;
 
@@ -98,7 +99,13 @@ proptest! {
     }
 
     #[test]
-    fn addresses_take_anything(text in texts(), other in texts(), bytes: Vec<u8>, hops: u8, ip: u128) {
+    fn addresses_take_anything(
+        text in texts(),
+        other in texts(),
+        bytes: Vec<u8>,
+        hops: u8,
+        ip: u128,
+    ) {
         let read = [Address::parse_voucher(&text), Address::parse_forwarded(&text)];
         for address in read.into_iter().flatten() {
             prop_assert_eq!(Address::parse_voucher(&address.to_string()), Some(address));
@@ -130,11 +137,17 @@ proptest! {
     }
 
     #[test]
-    fn cookies_take_anything(header in texts(), name in texts(), value in texts(), cap in 0..4_usize) {
+    fn cookies_take_anything(
+        header in texts(),
+        name in texts(),
+        value in texts(),
+        cap in 0..4_usize,
+    ) {
         prop_assert!(cookie::pairs(&header).count() <= PAIRS_MAX);
         let _ = cookie::values(&header, &name).count();
         let room = RoomId::parse("a").unwrap();
-        let over = cookie::rooms_over_cap(&header, &room, cap, |_, value| value.parse().ok().map(TimeMs));
+        let issued_at = |_: &RoomId, value: &str| value.parse().ok().map(TimeMs);
+        let over = cookie::rooms_over_cap(&header, &room, cap, issued_at);
         prop_assert!(!over.contains(&room));
         let set = cookie::SetCookie {
             name: "qm_a",
@@ -158,7 +171,8 @@ proptest! {
         }
         if let Some(page) = PageUrl::parse(&text) {
             prop_assert!(page.is_at(&page.origin()));
-            prop_assert_eq!(PageUrl::parse(page.as_str()).map(|page| page.origin()), Some(page.origin()));
+            let again = PageUrl::parse(page.as_str()).map(|page| page.origin());
+            prop_assert_eq!(again, Some(page.origin()));
         }
         if let Some(back) = return_destination(&text, core::slice::from_ref(&site)) {
             prop_assert!(back.starts_with("https://a.example/"));
@@ -177,7 +191,8 @@ proptest! {
         let Ok(set) = RuleSet::parse(rules.iter().map(String::as_str)) else { return Ok(()) };
         let decision = set.scope(Some(&url));
         prop_assert!(decision.rule.is_none_or(|rule| rule < set.len()));
-        prop_assert_eq!(decision.scope == Scope::Unknown, !set.is_empty() && PageUrl::parse(&url).is_none());
+        let unclear = !set.is_empty() && PageUrl::parse(&url).is_none();
+        prop_assert_eq!(decision.scope == Scope::Unknown, unclear);
         let written: Vec<String> = set.as_written().collect();
         let again = RuleSet::parse(written.iter().map(String::as_str)).unwrap();
         prop_assert_eq!(again.scope(Some(&url)), decision);

@@ -1,5 +1,5 @@
-//! Runs the vector files: the embedded ones of `core/vectors`, or those found in the folder named by
-//! `QM_VECTORS`, so that anybody's files can be run against this implementation.
+//! Runs the vector files: the embedded ones of `core/vectors`, or those found in the folder named
+//! by `QM_VECTORS`, so that anybody's files can be run against this implementation.
 
 #[path = "common/vectors.rs"]
 mod checks;

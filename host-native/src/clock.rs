@@ -1,5 +1,5 @@
-//! The one clock of the process: wall time at the start plus monotonic time since. Hosts read it and
-//! pass the result to the core; a step of the system clock cannot make it run backwards.
+//! The one clock of the process: wall time at the start plus monotonic time since. Hosts read it
+//! and pass the result to the core; a step of the system clock cannot make it run backwards.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

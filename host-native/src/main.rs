@@ -67,7 +67,8 @@ async fn run(config: Config) -> ExitCode {
     let app = Arc::new(App::new(config, cap.descriptors));
     // Compressing takes a moment; the first visitor should not pay for it.
     tokio::task::spawn_blocking(asset::warm);
-    tracing::info!(%address, version = VERSION, store = app.config.stores.store.as_str(), "serving");
+    let store = app.config.stores.store.as_str();
+    tracing::info!(%address, version = VERSION, store, "serving");
     let service = {
         let app = Arc::clone(&app);
         move |request| respond(Arc::clone(&app), request)

@@ -55,14 +55,14 @@ pub(super) fn apply(room: &mut Room, event: &Event) {
         | Fact::Ejected { .. }
         | Fact::Left { .. } => {
             for (number, reason) in event.fact.endings() {
-                room.queue.end(number, reason);
+                room.queue.end(number, reason, at);
                 room.passes.end(number);
             }
         }
         Fact::PreLeft { q } => {
             room.pre.end(*q, EndReason::Left);
         }
-        Fact::Purged => purge(room),
+        Fact::Purged => purge(room, at),
         Fact::Forgotten { up_to } => room.queue.forget(*up_to),
         Fact::RoomClosed => room.closed = true,
     }
@@ -80,6 +80,7 @@ fn push_ticket(room: &mut Room, owner: Option<Digest16>, client: &Client, joined
         agent: client.agent,
         counted: client.address,
         joined_at,
+        ended_at: TimeMs::MAX,
         stage: Stage::Waiting,
     });
 }
@@ -95,6 +96,7 @@ fn bind(room: &mut Room, number: u64, client: &Client) {
 
 /// Tickets keep the time their owners came, so that waits are told from there.
 fn draw(room: &mut Room, seed: &[u8; 32], entries: &[DrawEntry]) {
+    room.pre.forget(room.queue.forgotten());
     for reference in drawn_order(seed, entries) {
         let number = room.queue.next();
         if let Some(entry) = room.pre.draw(reference, number) {
@@ -106,26 +108,28 @@ fn draw(room: &mut Room, seed: &[u8; 32], entries: &[DrawEntry]) {
 /// Passes every waiting ticket of the ranges; how many of them count against the rate (GHO-05).
 fn pass_all(room: &mut Room, release: &Release, at: TimeMs) -> u64 {
     let expires_at = at.plus_seconds(u64::from(room.settings.passed_ttl_seconds));
-    let (mut passed, mut slotless) = (0, release.ns.iter().copied().peekable());
+    let (mut passed, mut timed, mut slotless) = (0, 0, release.ns.iter().copied().peekable());
     for (from, to) in &release.ranges {
         for number in *from..=(*to).min(room.queue.next()) {
+            while slotless.next_if(|marked| *marked < number).is_some() {}
+            let slot = slotless.peek() != Some(&number);
             if room.queue.pass(number) {
-                let slot = slotless.next_if_eq(&number).is_none();
                 room.passes.release(number, at, expires_at, slot);
                 passed += 1;
+                timed += u64::from(slot);
             }
         }
     }
     room.passed_last_minute.add(at, passed);
     room.passed_last_five_minutes.add(at, passed);
-    passed.saturating_sub(u64::try_from(release.ns.len()).unwrap_or(0))
+    timed
 }
 
 /// Ends every waiting place, in time that grows with their number: an operator's rare act.
-fn purge(room: &mut Room) {
+fn purge(room: &mut Room, at: TimeMs) {
     let waiting: Vec<u64> = room.queue.waiting.iter().collect();
     for number in waiting {
-        room.queue.end(number, EndReason::Purged);
+        room.queue.end(number, EndReason::Purged, at);
     }
     let references: Vec<u64> = room.pre.entries.keys().copied().collect();
     for reference in references {

@@ -12,6 +12,7 @@ pub mod draw;
 pub mod estimate;
 pub mod event;
 mod field;
+mod fingerprint;
 mod outflow;
 pub mod patch;
 mod prequeue;

@@ -2,6 +2,7 @@
 //! worth and at least one release, so that an idle or paused room saves up no burst.
 
 use super::config::Rate;
+use super::fingerprint::Fingerprint;
 use crate::time::TimeMs;
 
 /// Credit for timed releases at a point in time.
@@ -63,6 +64,11 @@ impl Outflow {
     /// Settles what was earned at the old rate before another one applies (ENG-15).
     pub(crate) fn change_rate(&mut self, old: Rate, new: Rate, now: TimeMs) {
         *self = Self { credit: self.credit(old, now).min(capacity(new)), as_of: now };
+    }
+
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.number(self.credit.to_bits());
+        to.number(self.as_of.0);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use hashbrown::HashMap;
 
+use super::fingerprint::Fingerprint;
 use super::queue::{AddressCounts, Client, EndReason};
 use crate::digest::Digest16;
 use crate::time::TimeMs;
@@ -14,6 +15,10 @@ pub(crate) struct Entry {
     pub(crate) client: Client,
     pub(crate) joined_at: TimeMs,
 }
+
+/// Ended references told apart from ones never given out, so that taking places and leaving them in
+/// a loop costs no memory. Whoever is past it is asked to queue again without being told why.
+const ENDED_MAX: usize = 100_000;
 
 /// What a reference stands for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +65,9 @@ impl PreQueue {
     }
 
     pub(crate) fn push(&mut self, reference: u64, entry: Entry) {
-        self.per_address.add(entry.client.address);
         if let Some(owner) = entry.owner {
+            // Ownerless places are outside the cap, so they count against nobody (GHO-09).
+            self.per_address.add(entry.client.address);
             self.owners.insert(owner, reference);
         }
         self.entries.insert(reference, entry);
@@ -69,10 +75,15 @@ impl PreQueue {
 
     pub(crate) fn end(&mut self, reference: u64, reason: EndReason) -> bool {
         let found = self.take(reference).is_some();
-        if found {
+        if found && self.ended.len() < ENDED_MAX {
             self.ended.insert(reference, reason);
         }
         found
+    }
+
+    /// Forgets references of tickets up to `number`, which were forgotten themselves.
+    pub(crate) fn forget(&mut self, number: u64) {
+        self.drawn.retain(|_, drawn| *drawn > number);
     }
 
     /// Takes an entry out to become ticket `number`.
@@ -84,8 +95,8 @@ impl PreQueue {
 
     fn take(&mut self, reference: u64) -> Option<Entry> {
         let entry = self.entries.remove(&reference)?;
-        self.per_address.remove(entry.client.address);
         if let Some(owner) = &entry.owner {
+            self.per_address.remove(entry.client.address);
             self.owners.remove(owner);
         }
         if self.entries.is_empty() {
@@ -94,5 +105,27 @@ impl PreQueue {
             self.owners.shrink_to_fit();
         }
         Some(entry)
+    }
+
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.sorted(self.entries.iter(), |to, reference, entry| {
+            to.number(*reference);
+            to.owner(entry.owner.as_ref());
+            entry.client.feed(to);
+            to.number(entry.joined_at.0);
+        });
+        to.sorted(self.owners.iter(), |to, owner, reference| {
+            to.owner(Some(owner));
+            to.number(*reference);
+        });
+        self.per_address.feed(to);
+        to.sorted(self.drawn.iter(), |to, reference, number| {
+            to.number(*reference);
+            to.number(*number);
+        });
+        to.sorted(self.ended.iter(), |to, reference, reason| {
+            to.number(*reference);
+            to.octets(reason.as_str().as_bytes());
+        });
     }
 }

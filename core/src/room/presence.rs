@@ -44,12 +44,13 @@ impl Presence {
 
     /// The owner of a ticket was seen; `told_passed` when the answer tells of a pass.
     pub fn saw_ticket(&mut self, number: u64, now: TimeMs, told_passed: bool) {
-        let moment = self.moment(now);
         let before = self.seen_at(number);
+        // Another instance's clock may be behind: nobody is seen less by being seen again.
+        let moment = self.moment(now).max(before);
         if self.unlearned.remove(&(before, number)) && !told_passed {
             self.unlearned.insert((moment, number));
         }
-        self.set_seen(number, moment.max(before));
+        self.set_seen(number, moment);
     }
 
     /// The owner of a pre-queue place was seen.
@@ -107,7 +108,9 @@ impl Presence {
 
     pub(crate) fn oldest_unlearned(&self) -> Option<TimeMs> {
         let (moment, _) = self.unlearned.first()?;
-        Some(self.origin.plus_ms(u64::from(moment.saturating_sub(1)) * 100))
+        // "Never seen" is as long ago as it gets.
+        let seen = moment.checked_sub(1).map(|tenth| self.origin.plus_ms(u64::from(tenth) * 100));
+        Some(seen.unwrap_or(TimeMs(0)))
     }
 
     /// Follows an event that was just applied to `room`.
@@ -130,7 +133,7 @@ impl Presence {
                 }
             }
             Fact::Passed(release) | Fact::Flushed(release) => self.follow_release(room, release),
-            Fact::SlotsReturned { ns } => ns.iter().for_each(|n| self.forget_pass(*n)),
+            Fact::SlotsReturned { ns } => ns.iter().for_each(|n| self.forget_unlearned(*n)),
             Fact::Admitted { n, .. } | Fact::Reclaimed { n, .. } => {
                 self.forget_pass(*n);
                 self.touched.insert(*n, event.at);
@@ -156,8 +159,12 @@ impl Presence {
         }
     }
 
-    fn forget_pass(&mut self, number: u64) {
+    fn forget_unlearned(&mut self, number: u64) {
         self.unlearned.remove(&(self.seen_at(number), number));
+    }
+
+    fn forget_pass(&mut self, number: u64) {
+        self.forget_unlearned(number);
         if let Some(at) = self.touched.remove(&number) {
             self.by_touch.remove(&(at, number));
         }
@@ -185,3 +192,6 @@ impl Presence {
         usize::try_from(number.checked_sub(self.dropped + 1)?).ok()
     }
 }
+
+#[cfg(test)]
+mod tests;

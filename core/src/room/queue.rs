@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use hashbrown::{HashMap, HashTable};
 use serde::{Deserialize, Serialize};
 
+use super::fingerprint::Fingerprint;
 use super::waiting::Waiting;
 use crate::address::{AddressDigest, AgentDigest};
 use crate::digest::Digest16;
@@ -31,6 +32,14 @@ pub struct Client {
     pub address: AddressDigest,
     /// The digest of the User-Agent.
     pub agent: AgentDigest,
+}
+
+impl Client {
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.number(u64::from(self.family == Family::V6));
+        to.number(self.address.0);
+        to.number(self.agent.0);
+    }
 }
 
 /// Why a place is over.
@@ -95,6 +104,8 @@ pub(crate) struct Ticket {
     /// The address whose cap this place counts against.
     pub(crate) counted: AddressDigest,
     pub(crate) joined_at: TimeMs,
+    /// When it was over; means nothing before.
+    pub(crate) ended_at: TimeMs,
     pub(crate) stage: Stage,
 }
 
@@ -140,6 +151,13 @@ impl AddressCounts {
                 self.0.remove(&address);
             }
         }
+    }
+
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.sorted(self.0.iter(), |to, address, count| {
+            to.number(address.0);
+            to.number(u64::from(*count));
+        });
     }
 }
 
@@ -195,9 +213,11 @@ impl Queue {
         let number = self.next;
         self.next += 1;
         self.waiting.push(number);
-        self.per_address.add(ticket.counted);
         let owner = ticket.owner;
-        if self.chunks.back().is_none_or(|chunk| chunk.len() == chunk.capacity()) {
+        if owner.is_some() {
+            self.per_address.add(ticket.counted);
+        }
+        if self.chunks.back().is_none_or(|chunk| is_full(chunk)) {
             self.chunks.push_back(Vec::with_capacity(usize::try_from(CHUNK).unwrap_or(0)));
         }
         if let Some(chunk) = self.chunks.back_mut() {
@@ -224,22 +244,30 @@ impl Queue {
         }
         if let Some(ticket) = self.ticket_mut(number) {
             ticket.stage = Stage::Passed;
-            let counted = ticket.counted;
-            self.per_address.remove(counted);
+            let (owner, counted) = (ticket.owner, ticket.counted);
+            self.leave_line(owner, counted);
         }
         true
     }
 
+    /// Ownerless tickets are outside the cap, so they count against nobody (GHO-09).
+    fn leave_line(&mut self, owner: Option<Digest16>, counted: AddressDigest) {
+        if owner.is_some() {
+            self.per_address.remove(counted);
+        }
+    }
+
     /// Ends a ticket, whatever it was; false when there is none or it had ended.
-    pub(crate) fn end(&mut self, number: u64, reason: EndReason) -> bool {
+    pub(crate) fn end(&mut self, number: u64, reason: EndReason, at: TimeMs) -> bool {
         let Some(ticket) = self.ticket_mut(number) else { return false };
         let (was, owner, counted) = (ticket.stage, ticket.owner, ticket.counted);
         if matches!(was, Stage::Ended(_)) {
             return false;
         }
         ticket.stage = Stage::Ended(reason);
+        ticket.ended_at = at;
         if self.waiting.remove(number) {
-            self.per_address.remove(counted);
+            self.leave_line(owner, counted);
         }
         if let Some(owner) = owner
             && let Ok(entry) = self.owners.find_entry(owner.prefix(), |other| *other == number)
@@ -249,11 +277,12 @@ impl Queue {
         true
     }
 
-    /// The last number of the oldest full chunk when none of its tickets is alive and all joined
-    /// before `horizon`: it may be forgotten, no valid token can name it any more.
+    /// The last number of the oldest full chunk when all of its tickets ended before `horizon`: it
+    /// may be forgotten, no valid token can name it any more, for a place is signed anew only while
+    /// it lives.
     pub(crate) fn forgettable(&self, horizon: TimeMs) -> Option<u64> {
-        let chunk = self.chunks.front().filter(|chunk| chunk.len() == chunk.capacity())?;
-        let over = |t: &Ticket| matches!(t.stage, Stage::Ended(_)) && t.joined_at < horizon;
+        let chunk = self.chunks.front().filter(|chunk| is_full(chunk))?;
+        let over = |t: &Ticket| matches!(t.stage, Stage::Ended(_)) && t.ended_at < horizon;
         chunk.iter().all(over).then_some(self.dropped + CHUNK)
     }
 
@@ -264,10 +293,41 @@ impl Queue {
         }
     }
 
+    /// The last number that was forgotten; 0 when none was.
+    pub(crate) const fn forgotten(&self) -> u64 {
+        self.dropped
+    }
+
     /// Whether the ticket existed and is already forgotten.
     pub(crate) const fn was_forgotten(&self, number: u64) -> bool {
         number >= 1 && number <= self.dropped
     }
+
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.number(self.dropped);
+        to.number(self.next);
+        for ticket in self.chunks.iter().flatten() {
+            to.owner(ticket.owner.as_ref());
+            ticket.addresses.iter().for_each(|address| to.number(address.0));
+            to.number(ticket.agent.0);
+            to.number(ticket.counted.0);
+            to.number(ticket.joined_at.0);
+            to.number(ticket.ended_at.0);
+            to.octets(match ticket.stage {
+                Stage::Waiting => b"waiting",
+                Stage::Passed => b"passed",
+                Stage::Ended(reason) => reason.as_str().as_bytes(),
+            });
+        }
+        to.sorted(self.owners.iter().map(|n| (*n, ())), |to, n, ()| to.number(n));
+        to.sorted(self.waiting.iter().map(|n| (n, ())), |to, n, ()| to.number(n));
+        self.per_address.feed(to);
+    }
+}
+
+/// By its length: the capacity of a vector may be more than asked for, and that of a copy is less.
+fn is_full(chunk: &[Ticket]) -> bool {
+    u64::try_from(chunk.len()) == Ok(CHUNK)
 }
 
 fn owner_at(chunks: &VecDeque<Vec<Ticket>>, dropped: u64, number: u64) -> Option<Digest16> {

@@ -6,6 +6,7 @@ use alloc::collections::BTreeSet;
 use hashbrown::HashMap;
 
 use super::event::Proof;
+use super::fingerprint::Fingerprint;
 use crate::time::TimeMs;
 
 /// A released ticket that is not over.
@@ -70,7 +71,9 @@ impl Passes {
 
     /// Opens the session of a pass; a slotless one takes a slot now.
     pub(crate) fn admit(&mut self, number: u64, opened_at: TimeMs, proof: Proof) {
-        if let Some(pass) = self.live.get_mut(&number) {
+        if let Some(pass) = self.live.get_mut(&number)
+            && pass.session.is_none()
+        {
             self.by_expiry.remove(&(pass.expires_at, number));
             self.slots_used += u64::from(!pass.slot);
             pass.slot = true;
@@ -96,8 +99,11 @@ impl Passes {
         self.live.get_mut(&number)?.session.as_mut()
     }
 
+    /// Takes the slot from a pass; a session keeps its own to the end (HOL-54).
     pub(crate) fn return_slot(&mut self, number: u64) {
-        if let Some(pass) = self.live.get_mut(&number) {
+        if let Some(pass) = self.live.get_mut(&number)
+            && pass.session.is_none()
+        {
             self.slots_used = self.slots_used.saturating_sub(u64::from(pass.slot));
             pass.slot = false;
         }
@@ -129,5 +135,99 @@ impl Passes {
 
     pub(crate) fn earliest_opening(&self) -> Option<TimeMs> {
         self.by_opening.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.number(self.slots_used);
+        to.sorted(self.live.iter(), |to, number, pass| {
+            to.number(*number);
+            to.number(pass.passed_at.0);
+            to.number(pass.expires_at.0);
+            to.number(u64::from(pass.slot));
+            to.option(pass.session.as_ref().map(|session| session.opened_at.0));
+            if let Some(session) = &pass.session {
+                to.proof(session.proof);
+                to.option(session.reclaim_until.map(|until| until.0));
+            }
+        });
+        for deadlines in [&self.by_expiry, &self.by_opening] {
+            to.sorted(deadlines.iter().map(|key| (*key, ())), |to, (at, number), ()| {
+                to.number(at.0);
+                to.number(number);
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A pass as the contract has it: when it runs out, its slot, when its session opened.
+    type Plain = BTreeMap<u64, (u64, bool, Option<u64>)>;
+
+    fn check(passes: &Passes, plain: &Plain, now: u64) -> Result<(), TestCaseError> {
+        let slots = plain.values().filter(|(_, slot, _)| *slot).count();
+        prop_assert_eq!(passes.slots_used(), slots as u64);
+        let open = plain.values().filter_map(|(_, _, opened)| *opened);
+        prop_assert_eq!(passes.sessions(), open.clone().count() as u64);
+        prop_assert_eq!(passes.earliest_opening(), open.min().map(TimeMs));
+        let unused = plain.iter().filter(|(_, (_, _, opened))| opened.is_none());
+        prop_assert_eq!(passes.unused(), unused.clone().count() as u64);
+        let mut expired: Vec<u64> =
+            unused.filter(|(_, (at, _, _))| *at <= now).map(|(n, _)| *n).collect();
+        expired.sort_unstable();
+        let mut told: Vec<u64> = passes.expired(TimeMs(now)).collect();
+        told.sort_unstable();
+        prop_assert_eq!(told, expired);
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn agree_with_a_plain_map(
+            steps in prop::collection::vec((0..5u8, 1..12u64, any::<bool>(), 0..50u64), 1..200),
+        ) {
+            let (mut passes, mut plain) = (Passes::default(), Plain::new());
+            let mut released = 100;
+            for (step, number, slot, time) in steps {
+                match step {
+                    0 => {
+                        // A number is released once.
+                        released += 1;
+                        passes.release(released, TimeMs(time), TimeMs(time + 9), slot);
+                        plain.insert(released, (time + 9, slot, None));
+                    }
+                    step => {
+                        let number = released.saturating_sub(number);
+                        let found = plain.get_mut(&number);
+                        match (step, found) {
+                            (1, found) => {
+                                passes.admit(number, TimeMs(time), Proof::Channel);
+                                if let Some(pass) = found.filter(|pass| pass.2.is_none()) {
+                                    *pass = (pass.0, true, Some(time));
+                                }
+                            }
+                            (2, found) => {
+                                passes.return_slot(number);
+                                if let Some(pass) = found.filter(|pass| pass.2.is_none()) {
+                                    pass.1 = false;
+                                }
+                            }
+                            _ => {
+                                passes.end(number);
+                                plain.remove(&number);
+                            }
+                        }
+                    }
+                }
+                check(&passes, &plain, time)?;
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! How much happened lately: sixty buckets that forget by themselves. Fed by events only, so that a
 //! replay counts the same.
 
+use super::fingerprint::Fingerprint;
 use crate::time::TimeMs;
 
 const BUCKETS: usize = 60;
@@ -49,6 +50,11 @@ impl Tally {
         let bucket = self.bucket(now).max(self.newest);
         let oldest = bucket.saturating_sub(BUCKETS as u64 - 1);
         (oldest..=self.newest).map(|bucket| u64::from(self.of(bucket))).sum()
+    }
+
+    pub(super) fn feed(&self, to: &mut Fingerprint) {
+        to.number(self.newest);
+        self.counts.iter().for_each(|count| to.number(u64::from(*count)));
     }
 
     fn bucket(&self, at: TimeMs) -> u64 {

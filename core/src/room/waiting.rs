@@ -51,8 +51,9 @@ impl Waiting {
         if let Some(slot) = self.words.get_mut(word) {
             *slot |= bit_of(number);
             self.count += 1;
-            self.add(word, 1);
+            // A line that ran empty left the mark behind the word it goes on in.
             self.head_word = self.head_word.min(word);
+            self.add(word, 1);
         }
     }
 
@@ -134,19 +135,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_was_empty_starts_anew_within_the_same_word() {
-        let mut line = Waiting::default();
+    fn the_line_goes_on_after_it_ran_empty() {
+        let mut waiting = Waiting::default();
         for number in 1..200 {
-            line.push(number);
-            assert_eq!(line.iter().collect::<Vec<_>>(), [number]);
-            assert!(line.remove(number));
-            assert_eq!(line.iter().next(), None);
+            waiting.push(number);
+            assert_eq!(waiting.iter().collect::<Vec<_>>(), [number]);
+            waiting.remove(number);
+            assert_eq!(waiting.iter().next(), None);
         }
     }
 
     proptest! {
         #[test]
-        fn agrees_with_a_plain_set(steps in prop::collection::vec((any::<bool>(), 0u64..700), 1..400)) {
+        fn agrees_with_a_plain_set(
+            steps in prop::collection::vec((any::<bool>(), 0u64..700), 1..400),
+        ) {
             let (mut fast, mut plain, mut next) = (Waiting::default(), BTreeSet::new(), 1);
             for (push, value) in steps {
                 if push {

@@ -1,6 +1,6 @@
-//! The forms of a page's path and query that rules are compared with, and the same normalisation for
-//! what a person types in a rule. All of it is ASCII afterwards, lower-cased within ASCII, so no
-//! letter of another script ever folds onto one of a rule.
+//! The forms of a page's path and query that rules are compared with, and the same normalisation
+//! for what a person types in a rule. All of it is ASCII afterwards, lower-cased within ASCII, so
+//! no letter of another script ever folds onto one of a rule.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::string::String;

@@ -1,4 +1,5 @@
-//! One rule: what may be written (TGT-05, TGT-06), what it compiles to, and whether it covers a page.
+//! One rule: what may be written (TGT-05, TGT-06), what it compiles to, and whether it covers a
+//! page.
 
 use alloc::borrow::ToOwned;
 use alloc::format;

@@ -1,5 +1,5 @@
-//! Why tokens are refused, other purposes' texts, refreshing and short codes. Byte-exact forms are in
-//! the vectors.
+//! Why tokens are refused, other purposes' texts, refreshing and short codes. Byte-exact forms are
+//! in the vectors.
 
 use std::format;
 use std::string::{String, ToString};

@@ -1,5 +1,5 @@
-//! One client's socket as hyper sees it. This layer adds what hyper has no setting for: a time limit
-//! for a request's head apart from the idle time, ambiguous framing, clients that close their
+//! One client's socket as hyper sees it. This layer adds what hyper has no setting for: a time
+//! limit for a request's head apart from the idle time, ambiguous framing, clients that close their
 //! sending side and still want the answer, and an end that does not cut the last answer off.
 
 use std::future::Future;

@@ -88,7 +88,8 @@ pub fn verify(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
 }
 
 /// The smallest transparent GIF.
-const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\0\0\0!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
+const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\0\0\0!\xf9\x04\x01\0\0\0\0\
+    ,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
 /// `GET /api/verify.gif`: the same verdict as a status.
 ///

@@ -82,8 +82,8 @@ async fn collect<B: Body<Data = Bytes>>(body: B, size_max: usize) -> Result<Byte
 /// Parses one JSON object.
 ///
 /// # Errors
-/// `invalid_json` for what is no JSON (nesting deeper than 128 included), `invalid_body` for another
-/// value than an object and for a repeated member at any depth.
+/// `invalid_json` for what is no JSON (nesting deeper than 128 included), `invalid_body` for
+/// another value than an object and for a repeated member at any depth.
 pub fn parse_json_object(text: &[u8]) -> Result<Map<String, Value>, ApiError> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let value = Strict

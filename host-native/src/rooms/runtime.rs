@@ -36,6 +36,13 @@ const IDLE_LOOK: Duration = Duration::from_secs(60);
 
 type Answer = Result<Outcome, Refusal>;
 
+/// What a batch did, before anybody is told.
+struct Batch {
+    events: Vec<Event>,
+    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    closed: bool,
+}
+
 struct Job {
     command: Command,
     answer: oneshot::Sender<Answer>,
@@ -143,7 +150,7 @@ impl Task {
                 count = inbox.recv_many(&mut jobs, BATCH_MAX) => if count == 0 { return },
                 () = tokio::time::sleep_until(next) => {}
             }
-            let (events, answers, closed) = self.run_batch(&mut jobs, due);
+            let Batch { events, answers, closed } = self.run_batch(&mut jobs, due);
             self.log.append(self.room.id(), &events);
             self.count(&events);
             for (to, answer) in answers {
@@ -177,11 +184,7 @@ impl Task {
         })
     }
 
-    fn run_batch(
-        &self,
-        jobs: &mut Vec<Job>,
-        due: Instant,
-    ) -> (Vec<Event>, Vec<(oneshot::Sender<Answer>, Answer)>, bool) {
+    fn run_batch(&self, jobs: &mut Vec<Job>, due: Instant) -> Batch {
         let state = &self.room.state;
         let mut room = state.room.write();
         let mut presence = state.presence.lock();
@@ -209,7 +212,7 @@ impl Task {
         self.metrics.prequeue.set(gauge(room.pre_queued()));
         self.metrics.sessions.set(gauge(room.sessions()));
         self.metrics.slots_used.set(gauge(room.slots_used()));
-        (events, answers, room.is_closed())
+        Batch { events, answers, closed: room.is_closed() }
     }
 
     fn count(&self, events: &[Event]) {

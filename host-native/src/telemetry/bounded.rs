@@ -24,7 +24,8 @@ pub struct BoundedCounter {
 }
 
 impl BoundedCounter {
-    /// `name` without the prefix of the registry and without `_total`; `help` is also the text of the log line.
+    /// `name` without the prefix of the registry and without `_total`; `help` is also the text of
+    /// the log line.
     #[must_use]
     pub fn new(name: &'static str, help: &'static str) -> Self {
         Self { name, help, counts: RwLock::default(), other: AtomicU64::new(0) }
@@ -98,7 +99,8 @@ struct Pairs {
 }
 
 impl BoundedPairCounter {
-    /// `name` without the prefix of the registry and without `_total`; `help` is also the text of the log line.
+    /// `name` without the prefix of the registry and without `_total`; `help` is also the text of
+    /// the log line.
     #[must_use]
     pub fn new(name: &'static str, help: &'static str) -> Self {
         Self { name, help, state: RwLock::default() }

@@ -154,7 +154,11 @@ fn other_accepted_forms() {
         (json!({"autotune": {"mode": "off"}}), "autotune", json!(null)),
         (json!({"autoActivate": {"mode": "off"}}), "autoActivate", json!(null)),
         (
-            json!({"returnOrigins": ["https://a.example", "https://A.example:443", "https://b.example"]}),
+            json!({"returnOrigins": [
+                "https://a.example",
+                "https://A.example:443",
+                "https://b.example",
+            ]}),
             "returnOrigins",
             json!(["https://a.example", "https://b.example"]),
         ),
@@ -527,7 +531,11 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn any_body_is_read_or_refused_and_applies_once(
-        fields in prop::collection::btree_map(proptest::sample::select(FIELDS.to_vec()), any_json(), 0..3),
+        fields in prop::collection::btree_map(
+            proptest::sample::select(FIELDS.to_vec()),
+            any_json(),
+            0..3,
+        ),
         stray in prop::option::of((any::<String>(), any_json())),
     ) {
         let mut body: Map<String, Value> =

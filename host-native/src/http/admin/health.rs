@@ -102,7 +102,7 @@ fn warnings(app: &App, rooms: &[std::sync::Arc<RoomHandle>]) -> Vec<Value> {
         } else if no_target {
             warn(
                 "no_target_url",
-                "released visitors without a return address stay on the waiting page; set targetUrl",
+                "released visitors without a return address stay here; set targetUrl",
                 room,
             );
         }
