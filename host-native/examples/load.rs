@@ -189,7 +189,10 @@ async fn fill(options: &Options) -> Result<(), Fault> {
     }
     #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
     let rate = count as f64 / seconds;
-    writeln!(std::io::stdout(), "fill_count={count} fill_seconds={seconds:.1} fill_rate={rate:.0}")?;
+    writeln!(
+        std::io::stdout(),
+        "fill_count={count} fill_seconds={seconds:.1} fill_rate={rate:.0}"
+    )?;
     Ok(())
 }
 
@@ -356,7 +359,8 @@ fn report(
     latencies: &[u64],
     (before, after): (u64, u64),
 ) -> Result<(), Fault> {
-    let at = |percent: usize| latencies.get((latencies.len() * percent / 100).min(latencies.len() - 1));
+    let at =
+        |percent: usize| latencies.get((latencies.len() * percent / 100).min(latencies.len() - 1));
     let ms = |percent| at(percent).map_or(0, |micros| micros / 1000);
     let lost = (count * usize::try_from(seconds)?).saturating_sub(latencies.len());
     let per_stream = after.saturating_sub(before) * 1024 / u64::try_from(count.max(1))?;

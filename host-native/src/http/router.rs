@@ -138,15 +138,16 @@ impl<'a> Route<'a> {
 }
 
 /// Answers one request.
-pub async fn respond(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
+pub async fn respond(
+    app: Arc<App>,
+    request: Request<Incoming>,
+    facts: Arc<ConnectionFacts>,
+) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let Some(facts) = head.extensions.get::<ConnectionFacts>().cloned() else {
-        return ApiError::internal().into_response();
-    };
     let ask = Ask::new(&app, head.method, head.uri, head.headers, facts.peer.ip());
     let route = Route::of(ask.path());
     let answered = match admit(&app, &ask, route) {
-        Ok(()) => dispatch(&app, &ask, route, body, facts).await,
+        Ok(()) => dispatch(&app, &ask, route, body, &facts).await,
         Err(error) => Err(error),
     };
     let response = answered.unwrap_or_else(|error| refuse(&ask, route, error));
@@ -197,7 +198,7 @@ async fn dispatch(
     ask: &Ask,
     route: Route<'_>,
     body: Incoming,
-    facts: ConnectionFacts,
+    facts: &ConnectionFacts,
 ) -> Result<Response<Body>, ApiError> {
     if ask.method == Method::OPTIONS {
         let allowed = status::preflight_origin(app, ask);
@@ -215,7 +216,7 @@ async fn dispatch(
         Route::Notify => Err(notify::notify(app, ask)),
         Route::Status => status::status(app, ask),
         Route::Events => {
-            let mut response = events::events(app, ask, facts.draining)?;
+            let mut response = events::events(app, ask, facts.draining.clone())?;
             // A stream owns its connection: nothing else is to be sent on it.
             response.headers_mut().remove(CONNECTION);
             Ok(response)
@@ -227,9 +228,9 @@ async fn dispatch(
         Route::Connectors => connector::registry(app, ask),
         Route::Health => Ok(health::health(app)),
         Route::Version => Ok(health::version(app)),
-        Route::Admin(rest) => admin::respond(app, ask, rest, body).await,
+        Route::Admin(rest) => Box::pin(admin::respond(app, ask, rest, body)).await,
         Route::Metrics => admin::metrics(app, ask),
-        Route::WaitingPage(id) => Ok(waiting_page(app, ask, id).await),
+        Route::WaitingPage(id) => Ok(Box::pin(waiting_page(app, ask, id)).await),
         Route::Asset => serve_asset(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Snippet => Ok(serve_snippet(&ask.headers)),
         Route::Console => Ok(admin::console()),

@@ -51,8 +51,9 @@ pub async fn join(
     take_quota(app, ask, "join")?;
     let room = app.rooms.find(&room).ok_or_else(ApiError::room_not_found)?;
     let joined = take_place(app, ask, &room, token).await;
-    let origin = room.look(|room, _, _| allowed_origin(room.settings(), ask.origin()));
-    let protection = room.look(|room, _, _| protection_header(ask, app, room));
+    let (origin, protection) = room.look(|room, _, _| {
+        (allowed_origin(room.settings(), ask.origin()), protection_header(ask, app, room))
+    });
     let mut response = match joined {
         Ok(joined) => {
             app.metrics.join_seconds.observe(started.elapsed().as_secs_f64());

@@ -1,5 +1,8 @@
 //! `GET /api/status`: where a place stands (STA-*).
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use hyper::Response;
 use qm_core::door::gate::allowed_origin;
 use qm_core::id::RoomId;
@@ -15,8 +18,6 @@ use super::claim::{Held, named_token, owners, session_ids};
 use super::place::{Told, tell};
 use super::session::place_cookies;
 use crate::rooms::RoomHandle;
-
-use std::sync::Arc;
 
 /// A held token with the room it names, when that is the room's present generation.
 pub struct Standing {
@@ -107,7 +108,7 @@ pub fn status(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
 
 /// Who may call a route of a room across origins, for preflights; no room, nobody.
 #[must_use]
-pub fn preflight_origin(app: &App, ask: &Ask) -> Option<String> {
+pub fn preflight_origin(app: &App, ask: &Ask) -> Option<Cow<'static, str>> {
     let room = RoomId::parse(&ask.parameter("roomId")?).ok()?;
     let allowed = |settings: &Settings| allowed_origin(settings, ask.origin());
     app.rooms.find(&room)?.look(|room, _, _| allowed(room.settings()))
