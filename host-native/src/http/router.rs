@@ -10,7 +10,7 @@ use hyper::{Method, Request, Response};
 use super::admin;
 use super::answer::from_reply;
 use super::app::App;
-use super::asset::{serve_asset, serve_snippet};
+use super::asset::{serve_asset, serve_release, serve_snippet};
 use super::body::Body;
 use super::connector;
 use super::error::ApiError;
@@ -40,6 +40,7 @@ enum Route<'a> {
     Verify,
     VerifyPixel,
     Connectors,
+    WordPressUpdate,
     Health,
     Version,
     Admin(&'a str),
@@ -47,6 +48,7 @@ enum Route<'a> {
     WaitingPage(&'a str),
     Asset,
     Snippet,
+    Release,
     Console,
     Unknown,
 }
@@ -63,6 +65,9 @@ impl<'a> Route<'a> {
             "/metrics" => Self::Metrics,
             "/snippet/qm.js" => Self::Snippet,
             _ if path.starts_with("/assets/") => Self::Asset,
+            _ if path.starts_with("/connectors/") || path.starts_with("/snippet/qm-") => {
+                Self::Release
+            }
             _ => match path.strip_prefix("/w/") {
                 Some(id) if !id.contains('/') => Self::WaitingPage(id),
                 _ => Self::Unknown,
@@ -82,6 +87,7 @@ impl<'a> Route<'a> {
             "verify" => Self::Verify,
             "verify.gif" => Self::VerifyPixel,
             "connectors" => Self::Connectors,
+            "connectors/wordpress/update" => Self::WordPressUpdate,
             "health" => Self::Health,
             "version" => Self::Version,
             _ => match route.strip_prefix("admin/") {
@@ -103,7 +109,7 @@ impl<'a> Route<'a> {
             Self::Notify => "notify",
             Self::Verify => "verify",
             Self::VerifyPixel => "verify.gif",
-            Self::Connectors => "connectors",
+            Self::Connectors | Self::WordPressUpdate => "connectors",
             Self::Health => "health",
             Self::Version => "version",
             Self::Admin(_) => "admin",
@@ -111,6 +117,7 @@ impl<'a> Route<'a> {
             Self::WaitingPage(_) => "page",
             Self::Asset => "asset",
             Self::Snippet => "snippet",
+            Self::Release => "release",
             Self::Console => "console",
             Self::Unknown => "unknown",
         }
@@ -122,9 +129,23 @@ impl<'a> Route<'a> {
             Self::Join | Self::Leave => "POST, OPTIONS",
             Self::Notify => "POST",
             Self::Check | Self::Status => "GET, HEAD, OPTIONS",
+            _ if self.is_public() => "GET, HEAD, OPTIONS",
             Self::Admin(rest) => admin::methods(rest),
             _ => "GET, HEAD",
         }
+    }
+
+    /// Whether pages of every origin may read the answer (HOL-58).
+    const fn is_public(self) -> bool {
+        matches!(
+            self,
+            Self::Targeting
+                | Self::Verify
+                | Self::VerifyPixel
+                | Self::Connectors
+                | Self::WordPressUpdate
+                | Self::Release
+        )
     }
 
     fn allows(self, method: &Method) -> bool {
@@ -162,12 +183,8 @@ fn refuse(ask: &Ask, route: Route<'_>, error: ApiError) -> Response<Body> {
         let accepted = ask.header(hyper::header::ACCEPT_LANGUAGE);
         return plain_page(error.status, "denied", choose(None, accepted));
     }
-    let is_public = matches!(
-        route,
-        Route::Targeting | Route::Verify | Route::VerifyPixel | Route::Connectors | Route::Check
-    );
     let mut response = error.into_response();
-    if is_public && route != Route::Check {
+    if route.is_public() {
         super::answer::add_header(&mut response, "access-control-allow-origin", "*");
     }
     response
@@ -200,7 +217,11 @@ async fn dispatch(
     facts: ConnectionFacts,
 ) -> Result<Response<Body>, ApiError> {
     if ask.method == Method::OPTIONS {
-        let allowed = status::preflight_origin(app, ask);
+        let allowed = if route.is_public() {
+            Some("*".to_owned())
+        } else {
+            status::preflight_origin(app, ask)
+        };
         return Ok(from_reply(preflight_reply(route.methods(), allowed)));
     }
     match route {
@@ -225,6 +246,7 @@ async fn dispatch(
         Route::Verify => connector::verify(app, ask),
         Route::VerifyPixel => connector::verify_pixel(app, ask),
         Route::Connectors => connector::registry(app, ask),
+        Route::WordPressUpdate => connector::wordpress(app, ask),
         Route::Health => Ok(health::health(app)),
         Route::Version => Ok(health::version(app)),
         Route::Admin(rest) => admin::respond(app, ask, rest, body).await,
@@ -232,6 +254,7 @@ async fn dispatch(
         Route::WaitingPage(id) => Ok(waiting_page(app, ask, id).await),
         Route::Asset => serve_asset(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Snippet => Ok(serve_snippet(&ask.headers)),
+        Route::Release => serve_release(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Console => Ok(admin::console()),
         Route::Unknown => Err(ApiError::not_found()),
     }
