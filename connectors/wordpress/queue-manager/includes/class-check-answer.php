@@ -8,8 +8,7 @@
 namespace QueueManager;
 
 /**
- * One of four: the visitor passes, queues, queues because the queue is busy or could not use what
- * the visitor sent, or the queue failed.
+ * One of four: the visitor passes, queues, queues because the queue is busy, or the queue failed.
  */
 final class CheckAnswer {
 
@@ -17,6 +16,8 @@ final class CheckAnswer {
 	const QUEUE   = 'queue';
 	const BUSY    = 'busy';
 	const FAILURE = 'failure';
+
+	const BODY_BYTES_MAX = 65536;
 
 	/**
 	 * PASS, QUEUE, BUSY or FAILURE.
@@ -47,6 +48,13 @@ final class CheckAnswer {
 	public $clear_token = false;
 
 	/**
+	 * Whether a rule of the room may look at a page's query; true when that is not known.
+	 *
+	 * @var bool
+	 */
+	public $has_query_rule = true;
+
+	/**
 	 * A meaning.
 	 *
 	 * @param string $kind   PASS, QUEUE, BUSY or FAILURE.
@@ -64,14 +72,17 @@ final class CheckAnswer {
 	 * @param string $body   The body.
 	 */
 	public static function read( int $status, string $body ): self {
-		$members = json_decode( $body, true, 16 );
+		$members = strlen( $body ) > self::BODY_BYTES_MAX ? null : json_decode( $body, true, 16 );
 		$members = is_array( $members ) ? $members : array();
 		$code    = isset( $members['code'] ) ? $members['code'] : '';
 		if ( 429 === $status || ( 503 === $status && 'server_saturated' === $code ) ) {
 			return new self( self::BUSY, 'busy' );
 		}
 		if ( in_array( $status, array( 400, 413, 414 ), true ) ) {
-			return new self( self::BUSY, 'unusable_request' );
+			return new self( self::QUEUE, 'unusable_request' );
+		}
+		if ( $status > 200 && $status < 300 ) {
+			return new self( self::FAILURE, 'invalid-response' );
 		}
 		if ( 200 !== $status ) {
 			return new self( self::FAILURE, 'http-' . $status );
@@ -85,7 +96,27 @@ final class CheckAnswer {
 
 		$answer->waiting_room_url = isset( $members['waitingRoomUrl'] ) ? $members['waitingRoomUrl'] : null;
 		$answer->clear_token      = isset( $members['clearToken'] ) && true === $members['clearToken'];
+		$answer->has_query_rule   = self::looks_at_queries( $members );
 		return $answer;
+	}
+
+	/**
+	 * Whether a rule listed in an answer has a question mark; true when none is listed.
+	 *
+	 * @param array $members The answer.
+	 */
+	private static function looks_at_queries( array $members ): bool {
+		$rules = isset( $members['targeting']['patterns'] ) ? $members['targeting']['patterns'] : null;
+		if ( ! is_array( $rules ) ) {
+			return true;
+		}
+		foreach ( $rules as $rule ) {
+			$pattern = isset( $rule['pattern'] ) ? $rule['pattern'] : null;
+			if ( ! is_string( $pattern ) || false !== strpos( $pattern, '?' ) ) {
+				return true;
+			}
+		}
+		return false;
 	}
 
 	/**

@@ -12,8 +12,6 @@ namespace QueueManager;
  */
 final class CheckClient {
 
-	const BODY_BYTES_MAX = 65536;
-
 	/**
 	 * The origin of the queue server.
 	 *
@@ -75,7 +73,7 @@ final class CheckClient {
 			array(
 				'timeout'             => $seconds,
 				'redirection'         => 0,
-				'limit_response_size' => self::BODY_BYTES_MAX,
+				'limit_response_size' => CheckAnswer::BODY_BYTES_MAX + 1,
 				'headers'             => $headers,
 				'user-agent'          => 'queue-manager-wordpress/' . VERSION,
 			)

@@ -17,22 +17,25 @@ final class CheckQuery {
 
 	/**
 	 * The addresses to ask about. The page is out of scope only when the queue says so for every
-	 * one of them; '' asks about a page that nobody can name, which always queues.
+	 * one of them. '' asks about a page that nobody can name, which always queues; null does the
+	 * same, but only if a rule of the room looks at queries, since it stands for one that was cut.
 	 *
 	 * @param PageRequest $request   The request.
 	 * @param string      $canonical The same page's canonical address, '' when it is no other.
 	 * @param bool        $own_rules Whether the site's own rules have decided already.
-	 * @return string[]
+	 * @return array<int, string|null>
 	 */
 	public static function addresses( PageRequest $request, string $canonical, bool $own_rules ): array {
 		$addresses = array( self::bounded( $request->address ) );
 		if ( '' !== $canonical ) {
 			$addresses[] = self::bounded( $canonical );
 		}
-		if ( $own_rules || $addresses[0] !== $request->address ) {
+		if ( $own_rules ) {
 			$addresses[] = '';
+		} elseif ( '' !== $addresses[0] && $addresses[0] !== $request->address ) {
+			$addresses[] = null;
 		}
-		return array_values( array_unique( $addresses ) );
+		return $addresses;
 	}
 
 	/**
@@ -41,15 +44,19 @@ final class CheckQuery {
 	 * @param string      $room    The room's id.
 	 * @param PageRequest $request The request.
 	 * @param Token|null  $token   The token to show, if any.
-	 * @param string      $address The page's address.
+	 * @param string|null $address The page's address.
 	 */
-	public static function build( string $room, PageRequest $request, ?Token $token, string $address ): string {
+	public static function build( string $room, PageRequest $request, ?Token $token, ?string $address ): string {
 		$query = 'roomId=' . rawurlencode( $room );
 		if ( null !== $token ) {
 			$query .= '&token=' . rawurlencode( $token->text );
 		}
-		return $query . '&ip=' . rawurlencode( $request->ip ) . '&agent=' . rawurlencode( $request->agent )
-			. '&url=' . rawurlencode( $address );
+		$query .= '&ip=' . rawurlencode( $request->ip ) . '&agent=' . rawurlencode( $request->agent );
+		if ( null === $address || '' === $address ) {
+			return $query;
+		}
+		$query .= '&url=' . rawurlencode( $address );
+		return strlen( $address ) < strlen( $request->address ) ? $query . '&targeting=1' : $query;
 	}
 
 	/**

@@ -17,9 +17,6 @@ final class Door {
 	/** A question with less time left would be cut off before a healthy server could answer. */
 	const QUESTION_SECONDS_MIN = 1.0;
 
-	/** The reasons of a pass for which the queue did not look at the token. */
-	const UNSEEN = array( 'no_room', 'bypass', 'out_of_scope' );
-
 	/**
 	 * The queue server.
 	 *
@@ -58,23 +55,24 @@ final class Door {
 	 * Decides.
 	 *
 	 * @param PageRequest $request   The request.
-	 * @param string[]    $addresses What to ask about, see CheckQuery::addresses().
+	 * @param array       $addresses What to ask about, see CheckQuery::addresses().
 	 */
 	public function decide( PageRequest $request, array $addresses ): Outcome {
-		if ( $request->carried_token && $request->is_speculative ) {
+		if ( null !== $request->arriving && $request->is_speculative ) {
 			return new Outcome( Outcome::TURN );
 		}
 		$until  = ( $this->clock )() + self::BUDGET_SECONDS;
 		$shown  = $this->candidates( $request );
-		$forget = false;
+		$forget = $request->has_useless_cookie;
 		foreach ( $shown as $index => $token ) {
-			$answer = $this->question( $request, $token, $addresses, $until );
+			$answer   = $this->question( $request, $token, $addresses, $until );
+			$arriving = null !== $token && $token === $request->arriving;
 			if ( CheckAnswer::QUEUE !== $answer->kind ) {
 				break;
 			}
-			$is_stored = null !== $token && $token !== $request->arriving;
-			$forget    = $forget || ( $answer->clear_token && $is_stored );
-			if ( $index + 1 < count( $shown ) && ! $this->has_time( $until ) ) {
+			$forget = $forget || ( $answer->clear_token && null !== $token && ! $arriving );
+			// A place that still waits is the visitor's own; no other is looked for.
+			if ( ! ( $answer->clear_token || $arriving ) || ! $this->has_time( $until ) ) {
 				break;
 			}
 		}
@@ -87,8 +85,11 @@ final class Door {
 		if ( CheckAnswer::PASS === $answer->kind ) {
 			return $this->pass( $request, $token, $answer );
 		}
-		$outcome         = $this->queue( $request, $answer->waiting_room_url );
-		$outcome->cookie = $forget ? '' : null;
+		$page    = $this->server->waiting_page( $answer->waiting_room_url, $request->address );
+		$outcome = new Outcome( Outcome::REDIRECT, $page );
+		if ( $forget && CheckAnswer::QUEUE === $answer->kind ) {
+			$outcome->cookie = '';
+		}
 		return $outcome;
 	}
 
@@ -99,16 +100,6 @@ final class Door {
 	 */
 	public function outside( PageRequest $request ): Outcome {
 		return $this->pass( $request, $request->arriving, new CheckAnswer( CheckAnswer::PASS, 'out_of_scope' ) );
-	}
-
-	/**
-	 * The outcome for a visitor who has to wait.
-	 *
-	 * @param PageRequest $request The request.
-	 * @param mixed       $named   The waiting page as named by the queue.
-	 */
-	private function queue( PageRequest $request, $named ): Outcome {
-		return new Outcome( Outcome::REDIRECT, $this->server->waiting_page( $named, $request->address ) );
 	}
 
 	/**
@@ -137,13 +128,16 @@ final class Door {
 	 *
 	 * @param PageRequest $request   The request.
 	 * @param Token|null  $token     The token.
-	 * @param string[]    $addresses The addresses.
+	 * @param array       $addresses The addresses.
 	 * @param float       $until     When the time is up.
 	 */
 	private function question( PageRequest $request, ?Token $token, array $addresses, float $until ): CheckAnswer {
 		foreach ( $addresses as $index => $address ) {
 			if ( $index > 0 && ! $this->has_time( $until ) ) {
 				return new CheckAnswer( CheckAnswer::BUSY, 'out_of_time' );
+			}
+			if ( null === $address && ! $answer->has_query_rule ) {
+				return $answer;
 			}
 			$query  = CheckQuery::build( $this->server->room, $request, $token, $address );
 			$answer = ( $this->ask )( $query, max( 0.1, $until - ( $this->clock )() ) );
@@ -171,16 +165,16 @@ final class Door {
 	 * @param CheckAnswer $answer  The answer.
 	 */
 	private function pass( PageRequest $request, ?Token $token, CheckAnswer $answer ): Outcome {
-		$is_stripped = $request->carried_token && $request->is_get;
+		$is_outside  = 'out_of_scope' === $answer->reason;
+		$is_arriving = null !== $token && $token === $request->arriving;
+		// Outside, another room's pass in the address is not ours to take.
+		$is_stripped = $request->is_get && ( $is_arriving || ( $request->carried_token && ! $is_outside ) );
 		$outcome     = $is_stripped
 			? new Outcome( Outcome::REDIRECT, $request->address )
 			: new Outcome( Outcome::SERVE );
-		$is_arriving = null !== $token && $token === $request->arriving;
-		$is_unseen   = in_array( $answer->reason, self::UNSEEN, true );
-		if ( $is_arriving && ! ( $is_unseen && array() !== $request->stored ) ) {
-			$outcome->cookie = $token->text;
-		}
-		$outcome->is_protected = 'out_of_scope' !== $answer->reason;
+
+		$outcome->cookie       = $is_arriving ? $token->text : null;
+		$outcome->is_protected = ! $is_outside;
 		return $outcome;
 	}
 }

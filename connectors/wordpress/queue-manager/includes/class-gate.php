@@ -37,7 +37,7 @@ final class Gate {
 			$outcome = self::decide( $settings );
 		} catch ( \Throwable $fault ) {
 			$outcome           = new Outcome( Outcome::SERVE );
-			$outcome->failover = 'internal';
+			$outcome->failover = 'unreachable';
 			Alarm::log( 'the gate failed, so the page is open: ' . $fault->getMessage() );
 		}
 		self::send( $outcome, $settings->room );
@@ -63,15 +63,15 @@ final class Gate {
 		$canonical = Site::canonical( $request->address );
 		$rules     = RuleSet::stored( $settings->rules );
 		$is_out    = static function ( string $address ) use ( $rules ): bool {
-			return '' === $address || RuleSet::OUT === $rules->decide( $address )['scope'];
+			return RuleSet::OUT === $rules->decide( $address )['scope'];
 		};
-		if ( $is_out( $request->address ) && $is_out( $canonical ) ) {
+		if ( $is_out( $request->address ) && ( '' === $canonical || $is_out( $canonical ) ) ) {
 			return $door->outside( $request );
 		}
 		if ( '' === $ip ) {
 			Alarm::log( 'the visitor has no address to vouch for, so the page is open' );
 			$outcome           = new Outcome( Outcome::SERVE );
-			$outcome->failover = 'internal';
+			$outcome->failover = 'unreachable';
 			return $outcome;
 		}
 		return $door->decide( $request, CheckQuery::addresses( $request, $canonical, ! $rules->is_empty() ) );

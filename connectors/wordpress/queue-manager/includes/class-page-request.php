@@ -43,6 +43,13 @@ final class PageRequest {
 	public $stored;
 
 	/**
+	 * Whether the room's cookie came and cannot be a token of the room.
+	 *
+	 * @var bool
+	 */
+	public $has_useless_cookie;
+
+	/**
 	 * Whether the browser fetches ahead, or asks for headers only: neither may spend a pass.
 	 *
 	 * @var bool
@@ -94,8 +101,11 @@ final class PageRequest {
 		$this->stored         = Token::newest_first( $cookies, $room );
 		$this->is_get         = 'GET' === $method || 'HEAD' === $method;
 		$this->is_speculative = 'HEAD' === $method || preg_match( '/prefetch|prerender/i', $purpose );
-		$this->agent          = substr( trim( self::text( $server, 'HTTP_USER_AGENT' ) ), 0, self::AGENT_BYTES_MAX );
-		$this->ip             = $ip;
+
+		$this->has_useless_cookie = array() === $this->stored && array() !== array_filter( $cookies, 'strlen' );
+
+		$this->agent = substr( trim( self::text( $server, 'HTTP_USER_AGENT' ) ), 0, self::AGENT_BYTES_MAX );
+		$this->ip    = $ip;
 	}
 
 	/**

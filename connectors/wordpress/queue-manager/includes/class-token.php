@@ -55,8 +55,27 @@ final class Token {
 		if ( ! is_array( $claims ) || ! isset( $claims['r'] ) || $room !== $claims['r'] ) {
 			return null;
 		}
+		if ( self::count_members( $payload ) !== count( $claims ) ) {
+			return null; // A repeated member, which every reader understands in its own way.
+		}
 		$issued_at = isset( $claims['iat'] ) && is_int( $claims['iat'] ) ? (float) $claims['iat'] : 0.0;
 		return new self( $text, $issued_at );
+	}
+
+	/**
+	 * How many members the outermost object of a JSON text has, repeated ones counted.
+	 *
+	 * @param string $json A valid JSON text.
+	 */
+	private static function count_members( string $json ): int {
+		$count = 0;
+		$depth = 0;
+		preg_match_all( '/"(?:[^"\\\\]|\\\\.)*"|[{}\[\]:]/s', $json, $found );
+		foreach ( $found[0] as $mark ) {
+			$depth += ( '{' === $mark || '[' === $mark ) - ( '}' === $mark || ']' === $mark );
+			$count += (int) ( ':' === $mark && 1 === $depth );
+		}
+		return $count;
 	}
 
 	/**

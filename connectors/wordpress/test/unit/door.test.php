@@ -54,7 +54,9 @@ $rows = array(
 	array( 'a form is judged too', '', array(), 'POST', array( $queue( 'no_token' ) ), 'redirect', $wait, null, '', array( '-' ), true ),
 	array( 'a dead token is forgotten', '', array( $a ), 'GET', array( $queue( 'session_expired', true ) ), 'redirect', $wait, '', '', array( $a ), true ),
 	array( 'a waiting token is kept', '', array( $a ), 'GET', array( $queue( 'waiting' ) ), 'redirect', $wait, null, '', array( $a ), true ),
-	array( 'clearToken with nothing sent', '', array( 'junk' ), 'GET', array( $queue( 'no_token', true ) ), 'redirect', $wait, null, '', array( '-' ), true ),
+	array( 'clearToken with nothing sent', '', array(), 'GET', array( $queue( 'no_token', true ) ), 'redirect', $wait, null, '', array( '-' ), true ),
+	array( 'a useless cookie goes', '', array( 'junk' ), 'GET', array( $queue( 'no_token' ) ), 'redirect', $wait, '', '', array( '-' ), true ),
+	array( 'a useless cookie, busy', '', array( 'junk' ), 'GET', array( array( 429, '' ) ), 'redirect', $wait, null, '', array( '-' ), true ),
 	array( 'a pass arrives', "?qm_token=$b", array(), 'GET', array( $pass( 'admitted' ) ), 'redirect', $page, $b, '', array( $b ), true ),
 	array( 'a pass arrives over a stored one', "?qm_token=$b", array( $a ), 'GET', array( $pass( 'admitted' ) ), 'redirect', $page, $b, '', array( $b ), true ),
 	array( 'the same pass is reloaded', "?qm_token=$a", array( $a ), 'GET', array( $pass() ), 'redirect', $page, null, '', array( $a ), true ),
@@ -67,7 +69,10 @@ $rows = array(
 	array( 'another room, good cookie', "?qm_token=$other", array( $a ), 'GET', array( $pass() ), 'redirect', $page, null, '', array( $a ), true ),
 	array( 'another room, no cookie', "?qm_token=$other", array(), 'GET', array( $queue( 'no_token' ) ), 'redirect', $wait, null, '', array( '-' ), true ),
 	array( 'another room, bypass', "?qm_token=$other", array(), 'GET', array( $pass( 'bypass' ) ), 'redirect', $page, null, '', array( '-' ), true ),
-	array( 'an unseen pass beside a cookie', "?qm_token=$b", array( $a ), 'GET', array( $pass( 'bypass' ) ), 'redirect', $page, null, '', array( $b ), true ),
+	array( 'another room, out of scope', "?qm_token=$other", array(), 'GET', array( $pass( 'out_of_scope' ) ), 'serve', '', null, '', array( '-' ), false ),
+	array( 'another room, fetched ahead', "?qm_token=$other", array(), 'HEAD', array( $queue( 'no_token' ) ), 'redirect', $wait, null, '', array( '-' ), true ),
+	array( 'a waiting cookie ends the search', '', array( $a, $b ), 'GET', array( $queue( 'waiting' ) ), 'redirect', $wait, null, '', array( $b ), true ),
+	array( 'an unseen pass beside a cookie', "?qm_token=$b", array( $a ), 'GET', array( $pass( 'bypass' ) ), 'redirect', $page, $b, '', array( $b ), true ),
 	array( 'an unseen pass alone', "?qm_token=$b", array(), 'GET', array( $pass( 'bypass' ) ), 'redirect', $page, $b, '', array( $b ), true ),
 	array( 'a pass arrives with a form', "?qm_token=$b", array(), 'POST', array( $pass( 'admitted' ) ), 'serve', '', $b, '', array( $b ), true ),
 	array( 'a pass is fetched ahead', "?qm_token=$b", array(), 'HEAD', array(), 'turn-away', '', null, '', array(), true ),
@@ -123,6 +128,26 @@ foreach ( array(
 			$door    = new Door( new QueueServer( 'https://queue.example.com', 'checkout' ), array( $script, 'ask' ), static fn() => $script->now );
 			$outcome = $door->decide( request(), array( 'https://shop.example.com/?p=7', '' ) );
 			return array( $outcome->kind, $outcome->is_protected, count( $script->asked ) );
+		}
+	);
+}
+// A query that was cut matters only to rules that look at queries.
+foreach ( array(
+	array( 'unknown rules', null, 'redirect', 2 ),
+	array( 'a rule with a query', array( array( 'pattern' => '/a?b' ) ), 'redirect', 2 ),
+	array( 'rules without', array( array( 'pattern' => '/a' ) ), 'serve', 1 ),
+	array( 'no list', 'x', 'redirect', 2 ),
+	array( 'no texts', array( array( 'pattern' => 7 ), 'x' ), 'redirect', 2 ),
+) as list( $name, $patterns, $kind, $count ) ) {
+	check(
+		"cut query: $name",
+		array( $kind, $count ),
+		static function () use ( $patterns, $queue ): array {
+			$out     = array( 200, array( 'action' => 'pass', 'reason' => 'out_of_scope', 'targeting' => array( 'patterns' => $patterns ) ) );
+			$script  = new Script( array( $out, $queue( 'no_token' ) ) );
+			$door    = new Door( new QueueServer( 'https://queue.example.com', 'checkout' ), array( $script, 'ask' ), static fn() => $script->now );
+			$outcome = $door->decide( request(), array( 'https://shop.example.com/', null ) );
+			return array( $outcome->kind, count( $script->asked ) );
 		}
 	);
 }

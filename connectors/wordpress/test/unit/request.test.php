@@ -23,6 +23,8 @@ foreach ( array(
 	array( 'W10.x', false ),
 	array( 'bnVsbA.x', false ),
 	array( '!!!.x', false ),
+	array( rtrim( strtr( base64_encode( '{"r":"checkout","n":1,"n":2}' ), '+/', '-_' ), '=' ) . '.x', false ),
+	array( rtrim( strtr( base64_encode( '{"r":"checkout","x":{"r":1,"y":":{"}}' ), '+/', '-_' ), '=' ) . '.x', true ),
 	array( '', false ),
 	array( 'x', false ),
 	array( '.', false ),
@@ -129,7 +131,7 @@ foreach ( array(
 	array( '/checkout/', '', false, array( $long ) ),
 	array( '/checkout/', '', true, array( $long, '' ) ),
 	array( '/?p=7', $long, false, array( 'https://shop.example.com/?p=7', $long ) ),
-	array( '/checkout/?' . str_repeat( 'a', 2000 ), '', false, array( $long, '' ) ),
+	array( '/checkout/?' . str_repeat( 'a', 2000 ), '', false, array( $long, null ) ),
 	array( '/' . str_repeat( 'a', 2000 ), '', false, array( '' ) ),
 	array( '/' . str_repeat( '%', 1000 ), '', false, array( '' ) ),
 ) as $index => list( $uri, $canonical, $own, $expected ) ) {
