@@ -60,7 +60,7 @@ final class Gate {
 		};
 		$door    = new Door( $queue, array( $client, 'check' ), $clock );
 
-		$canonical = Site::canonical( $request->address );
+		$canonical = Site::canonical( $request->address, $request->is_get );
 		$rules     = RuleSet::stored( $settings->rules );
 		$is_out    = static function ( string $address ) use ( $rules ): bool {
 			return RuleSet::OUT === $rules->decide( $address )['scope'];

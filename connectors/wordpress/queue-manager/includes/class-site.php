@@ -32,9 +32,10 @@ final class Site {
 	 * way, such as /?page_id=7. Rules name pages by their canonical address.
 	 *
 	 * @param string $address The address as requested.
+	 * @param bool   $is_get  Whether WordPress would redirect the request.
 	 * @return string '' when the request is at the canonical address or below.
 	 */
-	public static function canonical( string $address ): string {
+	public static function canonical( string $address, bool $is_get ): string {
 		$link      = self::link();
 		$canonical = is_string( $link ) ? WebUrl::parse( $link ) : null;
 		$requested = WebUrl::parse( $address );
@@ -43,7 +44,13 @@ final class Site {
 		}
 		$path  = UrlForms::lower( $canonical->path );
 		$given = null === $requested ? '' : UrlForms::lower( $requested->path );
-		return 0 === strncmp( $given, $path, strlen( $path ) ) ? '' : self::origin() . $canonical->path;
+		if ( 0 === strncmp( $given, $path, strlen( $path ) ) ) {
+			return '';
+		}
+		if ( $given . '/' === $path && $is_get && has_action( 'template_redirect', 'redirect_canonical' ) ) {
+			return ''; // WordPress adds the slash by a redirect and serves nothing here.
+		}
+		return self::origin() . $canonical->path;
 	}
 
 	/**

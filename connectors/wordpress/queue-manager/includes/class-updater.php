@@ -13,7 +13,9 @@ namespace QueueManager;
  */
 final class Updater {
 
-	const SECONDS = 5.0;
+	const SECONDS           = 5.0;
+	const DOWNLOAD_SECONDS  = 60.0;
+	const PACKAGE_BYTES_MAX = 16777216;
 
 	/** The host of the header Update URI; it names nobody and is never connected to. */
 	const HOST = 'queue-manager.invalid';
@@ -78,9 +80,21 @@ final class Updater {
 		if ( '' === $digest || $update->package !== $package ) {
 			return new \WP_Error( 'queue_manager_update', __( 'This update does not come from the configured queue server.', 'queue-manager' ) );
 		}
-		$file = download_url( $package );
-		if ( is_wp_error( $file ) ) {
-			return $file;
+		$file = wp_tempnam( 'queue-manager.zip' );
+		// Not download_url(), which refuses servers in a private network and on other ports.
+		$response = wp_remote_get(
+			$package,
+			array(
+				'timeout'             => self::DOWNLOAD_SECONDS,
+				'redirection'         => 0,
+				'stream'              => true,
+				'filename'            => $file,
+				'limit_response_size' => self::PACKAGE_BYTES_MAX,
+			)
+		);
+		if ( is_wp_error( $response ) ) {
+			wp_delete_file( $file );
+			return $response;
 		}
 		if ( ! hash_equals( $digest, (string) hash_file( 'sha256', $file ) ) ) {
 			wp_delete_file( $file );
