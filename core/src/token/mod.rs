@@ -3,10 +3,12 @@
 //! place it names and nothing about that place's state, which the room engine knows.
 
 mod key;
+mod peek;
 mod refresh;
 mod short_code;
 mod sign;
 mod verify;
+mod visitor_key;
 mod wire;
 
 use core::fmt;
@@ -15,7 +17,9 @@ use crate::id::{Place, RoomId};
 use crate::time::TimeMs;
 
 pub use key::KeyRing;
+pub use peek::Peek;
 pub use refresh::RefreshRule;
+pub use visitor_key::VisitorKeys;
 pub use wire::TOKEN_BYTES_MAX;
 
 /// What a signed text is for. In v2 each purpose has a key of its own (TOK-07).
