@@ -12,12 +12,7 @@ use QueueManager\Door;
 use QueueManager\PageRequest;
 use QueueManager\QueueServer;
 
-$path  = getenv( 'QM_BEHAVIOUR' ) ? getenv( 'QM_BEHAVIOUR' ) : __DIR__ . '/../../../behaviour.json';
-if ( ! is_file( $path ) ) {
-	echo "no table of shared situations here: left out\n";
-	return;
-}
-$table = json_decode( file_get_contents( $path ), true );
+$table = json_decode( file_get_contents( __DIR__ . '/../../../behaviour.json' ), true );
 
 /** Fills the placeholders of a row. */
 $fill = static function ( $value ) use ( &$fill, $table ) {
