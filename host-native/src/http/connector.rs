@@ -2,7 +2,7 @@
 //! is decided in [`crate::connector`].
 
 use hyper::Response;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use qm_core::address::TrustProxy;
 use qm_core::id::RoomId;
 use qm_core::url::Origin;
@@ -167,9 +167,8 @@ pub fn public_origin(app: &App, ask: &Ask) -> String {
         .next_back()
         .filter(|_| app.config.trust_proxy != TrustProxy::None)
         .and_then(|value| value.to_str().ok()?.rsplit(',').next())
-        .map(str::trim)
-        .filter(|host| !host.is_empty());
-    let host = forwarded.or_else(|| ask.header(HOST)).unwrap_or_default();
-    Origin::parse(&format!("{scheme}://{host}"))
+        .and_then(|host| Origin::parse(&format!("{scheme}://{}", host.trim())));
+    forwarded
+        .or_else(|| ask.own_origin())
         .map_or_else(|| format!("{scheme}://localhost"), |origin| origin.as_str().to_owned())
 }
