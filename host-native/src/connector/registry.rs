@@ -200,7 +200,7 @@ pub fn wordpress_update(server: &str) -> Option<Value> {
         "slug": "queue-manager",
         "version": plugin.version,
         "requires": "5.8",
-        "tested": "6.8",
+        "tested": "6.1",
         "requires_php": "7.4",
         "download_url": format!("{server}{}", plugin.url),
         "sha256": hex(&plugin.sha256),
@@ -224,6 +224,21 @@ mod tests {
         let rest: Vec<&str> = text[snippet..].lines().skip(3).take(1).collect();
         assert!(rest[0].starts_with("      \"integrity\": \"sha256-"), "{rest:?}");
         assert!(!text.contains("{server}") && !text.contains("{url}"));
+    }
+
+    #[test]
+    fn the_updater_is_told_what_the_plugin_says() {
+        let readme = include_str!("../../../connectors/wordpress/queue-manager/readme.txt");
+        let Some(document) = wordpress_update("https://queue.example.com") else { return };
+        for (label, name) in [
+            ("Requires at least", "requires"),
+            ("Tested up to", "tested"),
+            ("Requires PHP", "requires_php"),
+            ("Stable tag", "version"),
+        ] {
+            let said = document[name].as_str().unwrap();
+            assert!(readme.contains(&format!("\n{label}: {said}\n")), "{label}: {said}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Files built into the binary: page assets under names that carry their digest, the snippet,
-//! released connector files and page templates. Each is compressed once, at the first need or by [`warm`] at the start.
+//! released connector files and page templates. Each is compressed once, at the first need or by
+//! [`warm`] at the start.
 
 use std::io::Write;
 use std::sync::{LazyLock, OnceLock};
