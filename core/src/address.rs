@@ -215,7 +215,8 @@ pub fn client_address(trust: TrustProxy, forwarding: &Forwarding<'_>) -> Address
     said.unwrap_or_else(|| Address::from_ip(forwarding.peer))
 }
 
-fn cloudflare_address(forwarding: &Forwarding<'_>) -> Option<Address> {
+/// The address Cloudflare reports; `None` when it reports none of a visitor.
+pub(crate) fn cloudflare_address(forwarding: &Forwarding<'_>) -> Option<Address> {
     let said = Address::parse_voucher(forwarding.cf_ip?)?;
     // 240.0.0.0/4 is "pseudo IPv4": a hash of an IPv6 address that changes with every one of them.
     let is_pseudo = matches!(said.0, IpAddr::V4(ip) if ip.octets()[0] >= 240);

@@ -23,6 +23,7 @@ pub mod address;
 pub mod cookie;
 pub mod digest;
 pub mod door;
+pub mod edge;
 pub mod id;
 pub mod reply;
 pub mod room;

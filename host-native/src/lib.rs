@@ -3,6 +3,7 @@
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod connector;
 pub mod guard;
 pub mod http;
 pub mod job;

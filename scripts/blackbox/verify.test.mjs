@@ -17,7 +17,7 @@ async function verify(query, headers = {}) {
 
 test('C055: the origin is asked for, then taken from the page, then from the header', async () => {
   const roomId = await server.room();
-  assert.notEqual((await verify({ roomId })).checks.tag_origins, 'pass', 'nothing is claimed about a site nobody named');
+  assert.notEqual((await verify({ roomId })).checks.tag_origin, 'pass', 'nothing is claimed about a site nobody named');
   for (const [query, headers, expected] of [
     [{ origin: SHOP }, {}, 'pass'],
     [{ origin: `${SHOP}/` }, {}, 'pass'],
@@ -33,7 +33,7 @@ test('C055: the origin is asked for, then taken from the page, then from the hea
     [{ origin: `${SHOP}/checkout` }, {}, 'fail'],
   ]) {
     const { ok, checks } = await verify({ roomId, ...query }, headers);
-    assert.deepEqual([ok, checks.tag_origins], [expected === 'pass', expected], JSON.stringify([query, headers]));
+    assert.deepEqual([ok, checks.tag_origin], [expected === 'pass', expected], JSON.stringify([query, headers]));
   }
 });
 
@@ -76,7 +76,7 @@ test('C055: the picture gives the same verdict', async () => {
   const good = await server.get(`/api/v1/verify.gif?roomId=${roomId}&origin=${SHOP}`);
   assert.deepEqual([good.status, good.headers['content-type'], good.headers['cache-control']], [200, 'image/gif', 'no-store']);
   const bad = await server.get(`/api/v1/verify.gif?roomId=${roomId}&origin=https://evil.example`);
-  assert.deepEqual([bad.status, bad.json.code, bad.headers['x-qm-verify']], [424, 'verify_failed', 'tag_origins']);
+  assert.deepEqual([bad.status, bad.json.code, bad.headers['x-qm-verify']], [424, 'verify_failed', 'tag_origin']);
 });
 
 test('C055: verifying draws on the quota of checks', async () => {

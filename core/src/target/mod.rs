@@ -141,6 +141,16 @@ impl RuleSet {
             })
     }
 
+    /// Whether a connector may leave the check of this page out. A rule that pins an origin says
+    /// nothing about other spellings of it, and the server knows the room's sites: then it decides.
+    #[must_use]
+    pub fn surely_excludes(&self, page: &PageUrl) -> bool {
+        let mut pinned = self.rules.iter().filter(|rule| rule.action() == Action::Queue);
+        let pinned_elsewhere = pinned.clone().any(Rule::is_pinned)
+            && !pinned.any(|rule| rule.is_pinned() && rule.is_for_origin(page));
+        !self.is_empty() && !pinned_elsewhere && self.scope_of(page).scope == Scope::Out
+    }
+
     fn scope_of(&self, page: &PageUrl) -> ScopeDecision {
         let forms = Forms::of(page);
         let first = |action: Action| {

@@ -145,6 +145,14 @@ impl Rule {
         }
     }
 
+    pub(super) fn is_pinned(&self) -> bool {
+        self.origin.is_some()
+    }
+
+    pub(super) fn is_for_origin(&self, page: &PageUrl) -> bool {
+        self.origin.as_ref().is_none_or(|origin| page.is_at(origin))
+    }
+
     pub(super) fn is_same_text(&self, other: &Self) -> bool {
         self.action == other.action && self.pattern == other.pattern
     }
@@ -152,7 +160,7 @@ impl Rule {
     /// Whether the rule matches the page. Readers of a URL disagree about encodings, slashes and
     /// `;…`: an inclusion needs one form to match, an exception needs every one.
     pub(super) fn covers(&self, page: &PageUrl, forms: &Forms) -> bool {
-        if self.origin.as_ref().is_some_and(|origin| !page.is_at(origin)) {
+        if !self.is_for_origin(page) {
             return false;
         }
         match self.action {

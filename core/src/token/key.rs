@@ -91,7 +91,7 @@ fn expand<const N: usize>(hkdf: &Hkdf<Sha256>, info: &str) -> [u8; N] {
 }
 
 /// HMAC keyed as RFC 2104 § 2 says for keys of any length.
-fn keyed(key: &[u8]) -> KeyedMac {
+pub(super) fn keyed(key: &[u8]) -> KeyedMac {
     let mut block = [0; 64];
     if key.len() > block.len() {
         let digest = Sha256::digest(key);

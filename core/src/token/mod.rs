@@ -3,11 +3,13 @@
 //! place it names and nothing about that place's state, which the room engine knows.
 
 mod key;
+mod peek;
 mod refresh;
 mod short_code;
 mod sign;
 mod verifier;
 mod verify;
+mod visitor_key;
 mod wire;
 
 use core::fmt;
@@ -16,8 +18,10 @@ use crate::id::{Place, RoomId};
 use crate::time::TimeMs;
 
 pub use key::KeyRing;
+pub use peek::Peek;
 pub use refresh::RefreshRule;
 pub use verifier::Verifier;
+pub use visitor_key::VisitorKeys;
 pub use wire::TOKEN_BYTES_MAX;
 
 /// What a signed text is for. In v2 each purpose has a key of its own (TOK-07).

@@ -13,7 +13,7 @@ use crate::id::Place;
 use crate::time::TimeMs;
 
 /// How far a token may be issued ahead of this clock (TOK-23): servers' clocks differ.
-const AHEAD_MS_MAX: u64 = 60_000;
+pub(super) const AHEAD_MS_MAX: u64 = 60_000;
 
 impl KeyRing {
     /// Reads a visitor token.

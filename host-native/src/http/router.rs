@@ -11,7 +11,7 @@ use hyper::{Method, Request, Response};
 use super::admin;
 use super::answer::{add_header, from_reply};
 use super::app::App;
-use super::asset::{serve_asset, serve_snippet};
+use super::asset::{serve_asset, serve_release, serve_snippet};
 use super::body::Body;
 use super::connector;
 use super::error::ApiError;
@@ -41,6 +41,7 @@ enum Route<'a> {
     Verify,
     VerifyPixel,
     Connectors,
+    WordPressUpdate,
     Health,
     Version,
     Admin(&'a str),
@@ -48,6 +49,7 @@ enum Route<'a> {
     WaitingPage(&'a str),
     Asset,
     Snippet,
+    Release,
     Console,
     Unknown,
 }
@@ -64,6 +66,9 @@ impl<'a> Route<'a> {
             "/metrics" => Self::Metrics,
             "/snippet/qm.js" => Self::Snippet,
             _ if path.starts_with("/assets/") => Self::Asset,
+            _ if path.starts_with("/connectors/") || path.starts_with("/snippet/qm-") => {
+                Self::Release
+            }
             _ => match path.strip_prefix("/w/") {
                 Some(id) if !id.contains('/') => Self::WaitingPage(id),
                 _ => Self::Unknown,
@@ -83,6 +88,7 @@ impl<'a> Route<'a> {
             "verify" => Self::Verify,
             "verify.gif" => Self::VerifyPixel,
             "connectors" => Self::Connectors,
+            "connectors/wordpress/update" => Self::WordPressUpdate,
             "health" => Self::Health,
             "version" => Self::Version,
             _ => match route.strip_prefix("admin/") {
@@ -104,7 +110,7 @@ impl<'a> Route<'a> {
             Self::Notify => "notify",
             Self::Verify => "verify",
             Self::VerifyPixel => "verify.gif",
-            Self::Connectors => "connectors",
+            Self::Connectors | Self::WordPressUpdate => "connectors",
             Self::Health => "health",
             Self::Version => "version",
             Self::Admin(_) => "admin",
@@ -112,6 +118,7 @@ impl<'a> Route<'a> {
             Self::WaitingPage(_) => "page",
             Self::Asset => "asset",
             Self::Snippet => "snippet",
+            Self::Release => "release",
             Self::Console => "console",
             Self::Unknown => "unknown",
         }
@@ -123,9 +130,23 @@ impl<'a> Route<'a> {
             Self::Join => "POST, OPTIONS",
             Self::Leave | Self::Notify => "POST",
             Self::Check | Self::Status => "GET, HEAD, OPTIONS",
+            _ if self.is_public() => "GET, HEAD, OPTIONS",
             Self::Admin(rest) => admin::methods(rest),
             _ => "GET, HEAD",
         }
+    }
+
+    /// Whether pages of every origin may read the answer (HOL-58).
+    const fn is_public(self) -> bool {
+        matches!(
+            self,
+            Self::Targeting
+                | Self::Verify
+                | Self::VerifyPixel
+                | Self::Connectors
+                | Self::WordPressUpdate
+                | Self::Release
+        )
     }
 
     fn allows(self, method: &Method) -> bool {
@@ -178,9 +199,7 @@ fn refuse(app: &App, ask: &Ask, route: Route<'_>, error: ApiError) -> Response<B
 /// Who may read the answers of a route across origins, by the room in `roomId` where it matters.
 fn readers(app: &App, ask: &Ask, route: Route<'_>) -> Option<Cow<'static, str>> {
     match route {
-        Route::Targeting | Route::Verify | Route::VerifyPixel | Route::Connectors => {
-            Some("*".into())
-        }
+        _ if route.is_public() => Some("*".into()),
         Route::Check => check::readers(app, ask),
         Route::Join | Route::Status => status::readers(app, ask),
         _ => None,
@@ -255,6 +274,7 @@ async fn dispatch(
         Route::Verify => connector::verify(app, ask),
         Route::VerifyPixel => connector::verify_pixel(app, ask),
         Route::Connectors => connector::registry(app, ask),
+        Route::WordPressUpdate => connector::wordpress(app, ask),
         Route::Health => Ok(health::health(app)),
         Route::Version => Ok(health::version(app)),
         Route::Admin(rest) => {
@@ -264,6 +284,7 @@ async fn dispatch(
         Route::WaitingPage(id) => Ok(Box::pin(waiting_page(app, ask, id)).await),
         Route::Asset => serve_asset(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Snippet => Ok(serve_snippet(&ask.headers)),
+        Route::Release => serve_release(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Console => Ok(admin::console()),
         Route::Unknown => Err(ApiError::not_found()),
     }
