@@ -18,6 +18,14 @@ export default {
       },
     });
     const answer = door.fetch(request, bound, ctx);
+    if (request.url.endsWith('/panic')) {
+      // Rust unwraps the timer of a check: this is a real panic, and a trap.
+      const real = globalThis.setTimeout;
+      globalThis.setTimeout = () => {
+        globalThis.setTimeout = real;
+        throw new Error('no timers');
+      };
+    }
     if (request.url.endsWith('/stopped')) globalThis.__worker_init_state.criticalError = true;
     return answer;
   },
@@ -71,6 +79,30 @@ for (const form of BUILT)
           assert.equal(open.headers['x-qm-failover'], 'invalid-response');
           world.queue = queues;
           assert.equal((await world.visit(`${SHOP}/a`)).status, 302);
+        } finally {
+          await world.stop();
+        }
+      });
+
+    if (form === 'worker')
+      test('a panic hangs neither its own request nor others, and the isolate goes on', async () => {
+        const world = await World.start({ form, wrap: WRAP, queue: queues });
+        try {
+          assert.equal((await world.visit(`${SHOP}/a`)).status, 302);
+          let held;
+          const arrived = new Promise((resolve) => {
+            world.queue = () => resolve((held = true));
+          });
+          const other = world.visit(`${SHOP}/b`);
+          await arrived;
+          assert.ok(held);
+          const open = await world.visit(`${SHOP}/panic`);
+          assert.equal(open.status, 200);
+          assert.equal(open.headers['x-qm-failover'], 'invalid-response');
+          assert.equal((await other).headers['x-qm-failover'], 'invalid-response');
+          assert.match(world.logged, /panic/);
+          world.queue = queues;
+          for (let i = 0; i < 3; i += 1) assert.equal((await world.visit(`${SHOP}/a`)).status, 302);
         } finally {
           await world.stop();
         }
