@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod connector;
 pub mod guard;
 pub mod http;
 pub mod log;

@@ -1,5 +1,6 @@
-//! Files built into the binary: page assets under names that carry their digest, the snippet, and
-//! page templates. Each is compressed once, at the first need or by [`warm`] at the start.
+//! Files built into the binary: page assets under names that carry their digest, the snippet,
+//! released connector files and page templates. Each is compressed once, at the first need or by
+//! [`warm`] at the start.
 
 use std::io::Write;
 use std::sync::{LazyLock, OnceLock};
@@ -17,6 +18,7 @@ use hyper::{Response, StatusCode};
 use sha2::{Digest, Sha256};
 
 use super::body::Body;
+use crate::connector::release;
 
 /// The files of `public/` served under `/assets/`; a page's script is one file.
 static FILES: LazyLock<Box<[Asset]>> = LazyLock::new(|| {
@@ -28,8 +30,16 @@ static FILES: LazyLock<Box<[Asset]>> = LazyLock::new(|| {
     ])
 });
 
-static SNIPPET: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("qm.js", include_bytes!("../../../snippet/qm.js")));
+/// The snippet as released last, so that its digest is the one the registry tells.
+static SNIPPET: LazyLock<Asset> = LazyLock::new(|| {
+    let release = release::at_latest("/snippet/qm.js");
+    Asset::new("qm.js", release.expect("a test shows that the snippet is released").octets)
+});
+
+/// The released files of all connectors, in the order of [`release::FILES`].
+static RELEASES: LazyLock<Box<[Asset]>> = LazyLock::new(|| {
+    release::FILES.iter().map(|file| Asset::new(file.name(), file.octets)).collect()
+});
 
 /// The template of the waiting page.
 pub const WAITING_HTML: &str = include_str!("../../../public/waiting.html");
@@ -72,10 +82,20 @@ pub fn serve_snippet(headers: &HeaderMap) -> Response<Body> {
     response
 }
 
-/// The snippet as it is served without a coding, for the connector registry.
+/// The answer to a request for a released file, if `path` names one: by its version for ever, by
+/// a `latest` name until the next release (VER-21 to VER-23).
 #[must_use]
-pub fn snippet_bytes() -> &'static [u8] {
-    SNIPPET.octets
+pub fn serve_release(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
+    let (file, lifetime) = match release::at_version(path) {
+        Some(file) => (file, "public, max-age=31536000, immutable"),
+        None => (release::at_latest(path)?, "no-cache"),
+    };
+    let index = release::FILES.iter().position(|other| other.url == file.url)?;
+    let mut response = RELEASES.get(index)?.respond(headers);
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(lifetime));
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    Some(response)
 }
 
 /// Compresses everything; for a thread of its own at the start.
@@ -176,12 +196,19 @@ impl Asset {
             Some((_, "js")) => "text/javascript; charset=utf-8",
             Some((_, "css")) => "text/css; charset=utf-8",
             Some((_, "svg")) => "image/svg+xml",
+            Some((_, "tgz")) => "application/gzip",
+            Some((_, "zip")) => "application/zip",
+            Some((_, "tpl")) => "text/plain; charset=utf-8",
             _ => "application/octet-stream",
         })
     }
 
+    fn is_archive(&self) -> bool {
+        matches!(self.file.rsplit_once('.'), Some((_, "tgz" | "zip")))
+    }
+
     fn respond(&self, request: &HeaderMap) -> Response<Body> {
-        let coding = choose(request);
+        let coding = if self.is_archive() { Coding::Identity } else { choose(request) };
         let encoded = self.encoded(coding);
         let is_known = knows(request, &encoded.tag);
         let body = if is_known { Body::empty() } else { encoded.octets.clone().into() };
@@ -330,6 +357,34 @@ mod tests {
         let list =
             HeaderValue::try_from(format!("\"x\", W/{}", tags[1].to_str().unwrap())).unwrap();
         assert_eq!(asset.respond(&request(Some("gzip"), Some(&list))).status(), 304);
+    }
+
+    #[test]
+    fn releases_are_served_by_version_and_as_latest() {
+        for file in release::FILES {
+            let by_version = serve_release(file.url, &HeaderMap::new()).expect("it is released");
+            let cache = by_version.headers()[CACHE_CONTROL].to_str().unwrap();
+            assert!(cache.contains("immutable"), "{cache}");
+            assert_eq!(by_version.body().as_bytes().map(|b| &b[..]), Some(file.octets));
+            let latest = serve_release(file.latest, &HeaderMap::new()).expect("some is newest");
+            assert_eq!(latest.headers()[CACHE_CONTROL], "no-cache");
+            if file.url.ends_with("gz") || file.url.ends_with("zip") {
+                let packed = file.url;
+                let asked = request(Some("br, gzip"), None);
+                let answer = serve_release(packed, &asked).unwrap();
+                assert!(!answer.headers().contains_key(CONTENT_ENCODING), "{packed}");
+            }
+        }
+        assert!(
+            serve_release("/connectors/node/queue-manager-node-99.0.0.tgz", &HeaderMap::new())
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn the_snippet_is_released_as_it_stands() {
+        let source: &[u8] = include_bytes!("../../../snippet/qm.js");
+        assert!(SNIPPET.octets == source, "snippet/qm.js was changed: run scripts/dist snippet");
     }
 
     #[test]

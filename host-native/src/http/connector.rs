@@ -1,72 +1,24 @@
-//! Checking an installation before it goes live (VER-01 to VER-11) and the registry of what can be
-//! installed from this server (VER-12 to VER-19).
+//! The routes of installations: verification, the registry, and the released files. What they say
+//! is decided in [`crate::connector`].
 
-use std::sync::LazyLock;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use hyper::Response;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use qm_core::digest::hex;
+use qm_core::address::TrustProxy;
 use qm_core::id::RoomId;
-use qm_core::room::Settings;
-use qm_core::room::config::RoomState;
-use qm_core::target::Scope;
-use qm_core::url::{Origin, PageUrl};
+use qm_core::url::Origin;
+use serde::Serialize;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::answer::{add_header, json as json_answer};
 use super::app::{App, VERSION};
-use super::asset::snippet_bytes;
 use super::body::Body;
 use super::error::ApiError;
 use super::request::Ask;
 use super::visitor::status::take_quota;
+use crate::connector::checkin::CheckinKey;
+use crate::connector::registry::{registry as registry_document, wordpress_update};
+use crate::connector::verify::{Check, Inquiry, KeyShown, Site, Status, checks};
 use crate::guard::auth::{Credential, bearer};
-
-/// The snippet's own version stands in its first lines.
-static SNIPPET_VERSION: LazyLock<&'static str> = LazyLock::new(|| {
-    let head = std::str::from_utf8(snippet_bytes()).unwrap_or_default();
-    let is_version = |word: &&str| {
-        word.starts_with(|c: char| c.is_ascii_digit()) && word.split('.').count() == 3
-    };
-    let words = head.lines().take(8).flat_map(str::split_whitespace);
-    words
-        .map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()))
-        .find(is_version)
-        .unwrap_or(VERSION)
-});
-
-static SNIPPET_DIGEST: LazyLock<[u8; 32]> =
-    LazyLock::new(|| Sha256::digest(snippet_bytes()).into());
-
-/// One point of a verification.
-struct Check {
-    id: &'static str,
-    status: &'static str,
-    title: String,
-    fix: Option<String>,
-}
-
-impl Check {
-    fn new(id: &'static str, status: &'static str, title: impl Into<String>) -> Self {
-        Self { id, status, title: title.into(), fix: None }
-    }
-
-    fn fix(mut self, fix: impl Into<String>) -> Self {
-        self.fix = Some(fix.into());
-        self
-    }
-
-    fn to_json(&self) -> Value {
-        let mut check = json!({ "id": self.id, "status": self.status, "title": self.title });
-        if let (Some(fix), Some(object)) = (&self.fix, check.as_object_mut()) {
-            object.insert("fix".into(), fix.as_str().into());
-        }
-        check
-    }
-}
 
 /// `GET /api/verify`.
 ///
@@ -74,11 +26,10 @@ impl Check {
 /// `rate_limited`, `invalid_room_id`.
 pub fn verify(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
     take_quota(app, ask, "verify")?;
-    let checks = checks(app, ask)?;
-    let ok = checks.iter().all(|check| check.status != "fail");
+    let checks = check_installation(app, ask)?;
     let list: Vec<Value> = checks.iter().map(Check::to_json).collect();
     let mut response = json_answer(&json!({
-        "ok": ok,
+        "ok": is_ok(&checks),
         "serverVersion": VERSION,
         "apiVersion": "v1",
         "checks": list,
@@ -97,12 +48,13 @@ const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\0\0\0!\xf9\x04\x01\0\0\0
 /// `rate_limited`, `invalid_room_id`.
 pub fn verify_pixel(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
     take_quota(app, ask, "verify.gif")?;
-    let checks = checks(app, ask)?;
-    let failed: Vec<&Check> = checks.iter().filter(|check| check.status == "fail").collect();
-    let ids: Vec<&str> = failed.iter().map(|check| check.id).collect();
-    let mut response = if failed.is_empty() {
+    let checks = check_installation(app, ask)?;
+    let failed = checks.iter().filter(|check| check.status == Status::Fail);
+    let ids: Vec<&str> = failed.map(|check| check.id).collect();
+    let mut response = if ids.is_empty() {
         let mut response = Response::new(Body::from(PIXEL.to_vec()));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("image/gif"));
+        add_header(&mut response, "x-content-type-options", "nosniff");
         response
     } else {
         let list: Vec<Value> = checks.iter().map(Check::to_json).collect();
@@ -121,97 +73,53 @@ pub fn verify_pixel(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
     Ok(response)
 }
 
-fn checks(app: &App, ask: &Ask) -> Result<Vec<Check>, ApiError> {
+fn is_ok(checks: &[Check]) -> bool {
+    checks.iter().all(|check| check.status != Status::Fail)
+}
+
+/// Verifies what the request describes and records that somebody did (VER-05).
+fn check_installation(app: &App, ask: &Ask) -> Result<Vec<Check>, ApiError> {
     let id = ask.parameter("roomId").unwrap_or_default();
     let id = RoomId::parse(&id).map_err(|_| ApiError::invalid_room_id())?;
-    let mut checks = Vec::new();
-    if let Some(room) = app.rooms.find(&id) {
-        checks.push(Check::new("room_exists", "pass", format!("room \"{id}\" exists")));
-        room.look(|room, _, _| check_room(ask, room.settings(), &mut checks));
-    } else {
-        let title = format!("there is no room \"{id}\" on this server");
-        checks.push(Check::new("room_exists", "fail", title).fix("use a room id of the console"));
+    let origin = ask.parameter("origin");
+    let url = ask.parameter("url").filter(|url| !url.is_empty());
+    let (connector, version) = (ask.parameter("connector"), ask.parameter("version"));
+    let inquiry = Inquiry {
+        room: &id,
+        site: Site::find(origin.as_deref(), url.as_deref(), ask.origin()),
+        url: url.as_deref(),
+        connector: connector.as_deref().filter(|connector| !connector.is_empty()),
+        version: version.as_deref(),
+        key: key_shown(app, ask),
+        server_version: VERSION,
+        server_is_https: ask.is_https,
+    };
+    let found = app.rooms.find(&id);
+    let checks = match &found {
+        Some(room) => room.look(|room, _, _| checks(&inquiry, Some(room.settings()))),
+        None => checks(&inquiry, None),
+    };
+    if !ask.is_head() {
+        let site = match &inquiry.site {
+            Site::Named(origin) => origin.as_str(),
+            Site::Unnamed | Site::Unusable => "",
+        };
+        let version = version.as_deref().unwrap_or_default();
+        let connector = inquiry.connector.unwrap_or_default();
+        let key = CheckinKey::new(connector, version, id.as_str(), site);
+        app.checkins.record(key, is_ok(&checks), ask.now);
     }
-    checks.push(check_key(app, ask));
-    checks.push(Check::new("server_version", "info", format!("server {VERSION}, API v1")));
     Ok(checks)
 }
 
-fn check_room(ask: &Ask, settings: &Settings, checks: &mut Vec<Check>) {
-    checks.push(match settings.state {
-        RoomState::Active => Check::new("room_state", "pass", "the room is active"),
-        RoomState::Paused => Check::new("room_state", "warn", "the room is paused: nobody passes"),
-        RoomState::Bypass => Check::new("room_state", "warn", "the room is in bypass: all pass"),
-    });
-    let url = ask.parameter("url");
-    let origin = match ask.parameter("origin").filter(|origin| !origin.is_empty()) {
-        Some(text) => Origin::parse(&text),
-        None => match url.as_deref().and_then(PageUrl::parse) {
-            Some(page) => Some(page.origin()),
-            None => ask.origin().and_then(Origin::from_header),
-        },
-    };
-    check_origins(settings, origin.as_ref(), ask.parameter("origin").is_some(), checks);
-    let has_site = !settings.known_origins().is_empty();
-    checks.push(if has_site {
-        Check::new("return_policy", "pass", "released visitors have somewhere to go")
-    } else {
-        Check::new("return_policy", "fail", "released visitors have nowhere to go")
-            .fix("set targetUrl of the room")
-    });
-    if let Some(url) = url.filter(|_| !settings.url_patterns.is_empty()) {
-        checks.push(match settings.url_patterns.scope(Some(&url)).scope {
-            Scope::In => Check::new("url_scope", "pass", "the page is queued by the room's rules"),
-            Scope::Out => Check::new("url_scope", "warn", "the room's rules leave this page out"),
-            Scope::Unknown => Check::new("url_scope", "warn", "url is no page address"),
-        });
-    }
-}
-
-fn check_origins(
-    settings: &Settings,
-    origin: Option<&Origin>,
-    was_sent: bool,
-    checks: &mut Vec<Check>,
-) {
-    let Some(origin) = origin else {
-        let status = if was_sent { "fail" } else { "info" };
-        let title = "no site was named, so its origin was not checked";
-        checks
-            .push(Check::new("tag_origins", status, title).fix("send origin=https://<your-site>"));
-        return;
-    };
-    if !settings.names_no_site() && !settings.tag_origin_allowed(origin) {
-        let title = format!("pages of {origin} may not read the check, so their tag lets all pass");
-        checks.push(Check::new("tag_origins", "fail", title).fix("add it to tagOrigins"));
-        return;
-    }
-    checks.push(Check::new("tag_origins", "pass", format!("pages of {origin} may read the check")));
-    checks.push(if settings.return_origin_allowed(origin) {
-        Check::new("return_origin", "pass", format!("visitors may be returned to {origin}"))
-    } else {
-        let title = format!("visitors are not returned to {origin}");
-        Check::new("return_origin", "warn", title).fix("add it to returnOrigins")
-    });
-    if !origin.as_str().starts_with("https:") {
-        checks.push(Check::new("https", "warn", format!("{origin} is not https")));
-    }
-}
-
-fn check_key(app: &App, ask: &Ask) -> Check {
+fn key_shown(app: &App, ask: &Ask) -> KeyShown {
     if ask.parameter("key").is_some() {
-        return Check::new("public_key", "fail", "a key was sent in the URL, where it gets logged")
-            .fix("send it as Authorization: Bearer");
+        return KeyShown::InQuery;
     }
     match bearer(&ask.headers) {
-        Credential::Absent => Check::new("public_key", "info", "no key was sent, none was checked"),
-        Credential::Key(key) if app.public_keys.matches(key) => {
-            Check::new("public_key", "pass", "the public key is right")
-        }
-        Credential::Key(_) | Credential::Unusable => {
-            Check::new("public_key", "fail", "the public key is wrong")
-                .fix("use the server's PUBLIC_API_KEY")
-        }
+        Credential::Absent => KeyShown::None,
+        Credential::Key(key) if app.public_keys.matches(key) => KeyShown::Right,
+        Credential::Key(_) | Credential::Unusable => KeyShown::Wrong,
     }
 }
 
@@ -221,58 +129,46 @@ fn check_key(app: &App, ask: &Ask) -> Check {
 /// `rate_limited`.
 pub fn registry(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
     take_quota(app, ask, "connectors")?;
-    let server = public_origin(app, ask);
-    let (digest, version) = (*SNIPPET_DIGEST, *SNIPPET_VERSION);
-    let integrity = format!("sha256-{}", STANDARD.encode(digest));
-    let tag = |more: &str| {
-        format!(
-            "<script async src=\"{server}/snippet/qm.js\"{more} data-qm-server=\"{server}\" \
-             data-qm-room=\"<roomId>\"></script>"
-        )
-    };
-    let install = tag("");
-    let pinned = tag(&format!(" integrity=\"{integrity}\" crossorigin=\"anonymous\""));
-    let document = json!({
-        "serverVersion": VERSION,
-        "apiVersion": "v1",
-        "connectors": [{
-            "id": "snippet",
-            "sha256": hex(&digest),
-            "integrity": integrity,
-            "name": "qm.js",
-            "kind": "browser-tag",
-            "version": version,
-            "platform": "Any site that takes a script tag",
-            "install": install,
-            "installPinned": pinned,
-            "selfHostedInstall": install,
-            "published": false,
-            "upgrade": install,
-            "verifyCommand": format!(
-                "curl -fsS '{server}/api/v1/verify?roomId=<roomId>&origin=https://<your-site>'"
-            ),
-            "download": format!("{server}/snippet/qm.js"),
-            "docs": format!("{server}/docs/integration#installable-connectors"),
-            "bytes": snippet_bytes().len(),
-            "notes": "One script tag, no build step; served by this server.",
-        }],
-    });
-    let text = serde_json::to_string_pretty(&document).expect("the registry is plain JSON");
-    let mut response = Response::new(Body::from(text));
-    let json_type = HeaderValue::from_static("application/json; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, json_type);
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    add_header(&mut response, "access-control-allow-origin", "*");
-    Ok(response)
+    Ok(document(&registry_document(&public_origin(app, ask), VERSION)))
 }
 
-/// The origin under which visitors reach this server (HOL-28): configured, or from the request.
-fn public_origin(app: &App, ask: &Ask) -> String {
+/// `GET /api/connectors/wordpress/update`.
+///
+/// # Errors
+/// `rate_limited`; `not_found` while there is no plugin.
+pub fn wordpress(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
+    take_quota(app, ask, "connectors")?;
+    let update = wordpress_update(&public_origin(app, ask)).ok_or_else(ApiError::not_found)?;
+    Ok(document(&update))
+}
+
+/// A document for people and programs to read: two spaces deep, revalidated, open to every origin.
+fn document(value: &impl Serialize) -> Response<Body> {
+    let text = serde_json::to_string_pretty(value).expect("documents have text keys");
+    let mut response = json_answer(&Value::Null);
+    *response.body_mut() = Body::from(text);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    add_header(&mut response, "access-control-allow-origin", "*");
+    response
+}
+
+/// The origin under which visitors reach this server (HOL-28): configured, or from the request and,
+/// behind a configured proxy, from what the nearest proxy forwards.
+#[must_use]
+pub fn public_origin(app: &App, ask: &Ask) -> String {
     if let Some(origin) = &app.config.public_origin {
         return origin.clone();
     }
     let scheme = if ask.is_https { "https" } else { "http" };
-    let host = ask.header(hyper::header::HOST).unwrap_or_default();
-    Origin::parse(&format!("{scheme}://{host}"))
+    let forwarded = ask
+        .headers
+        .get_all("x-forwarded-host")
+        .iter()
+        .next_back()
+        .filter(|_| app.config.trust_proxy != TrustProxy::None)
+        .and_then(|value| value.to_str().ok()?.rsplit(',').next())
+        .and_then(|host| Origin::parse(&format!("{scheme}://{}", host.trim())));
+    forwarded
+        .or_else(|| ask.own_origin())
         .map_or_else(|| format!("{scheme}://localhost"), |origin| origin.as_str().to_owned())
 }

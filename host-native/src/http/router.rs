@@ -8,9 +8,9 @@ use hyper::header::CONNECTION;
 use hyper::{Method, Request, Response};
 
 use super::admin;
-use super::answer::from_reply;
+use super::answer::{add_header, from_reply};
 use super::app::App;
-use super::asset::{serve_asset, serve_snippet};
+use super::asset::{serve_asset, serve_release, serve_snippet};
 use super::body::Body;
 use super::connector;
 use super::error::ApiError;
@@ -40,6 +40,7 @@ enum Route<'a> {
     Verify,
     VerifyPixel,
     Connectors,
+    WordPressUpdate,
     Health,
     Version,
     Admin(&'a str),
@@ -47,6 +48,7 @@ enum Route<'a> {
     WaitingPage(&'a str),
     Asset,
     Snippet,
+    Release,
     Console,
     Unknown,
 }
@@ -63,6 +65,9 @@ impl<'a> Route<'a> {
             "/metrics" => Self::Metrics,
             "/snippet/qm.js" => Self::Snippet,
             _ if path.starts_with("/assets/") => Self::Asset,
+            _ if path.starts_with("/connectors/") || path.starts_with("/snippet/qm-") => {
+                Self::Release
+            }
             _ => match path.strip_prefix("/w/") {
                 Some(id) if !id.contains('/') => Self::WaitingPage(id),
                 _ => Self::Unknown,
@@ -82,6 +87,7 @@ impl<'a> Route<'a> {
             "verify" => Self::Verify,
             "verify.gif" => Self::VerifyPixel,
             "connectors" => Self::Connectors,
+            "connectors/wordpress/update" => Self::WordPressUpdate,
             "health" => Self::Health,
             "version" => Self::Version,
             _ => match route.strip_prefix("admin/") {
@@ -103,7 +109,7 @@ impl<'a> Route<'a> {
             Self::Notify => "notify",
             Self::Verify => "verify",
             Self::VerifyPixel => "verify.gif",
-            Self::Connectors => "connectors",
+            Self::Connectors | Self::WordPressUpdate => "connectors",
             Self::Health => "health",
             Self::Version => "version",
             Self::Admin(_) => "admin",
@@ -111,6 +117,7 @@ impl<'a> Route<'a> {
             Self::WaitingPage(_) => "page",
             Self::Asset => "asset",
             Self::Snippet => "snippet",
+            Self::Release => "release",
             Self::Console => "console",
             Self::Unknown => "unknown",
         }
@@ -119,12 +126,26 @@ impl<'a> Route<'a> {
     /// The methods of the route, as `Allow` lists them.
     fn methods(self) -> &'static str {
         match self {
-            Self::Join | Self::Leave => "POST, OPTIONS",
-            Self::Notify => "POST",
+            Self::Join => "POST, OPTIONS",
+            Self::Leave | Self::Notify => "POST",
             Self::Check | Self::Status => "GET, HEAD, OPTIONS",
+            _ if self.is_public() => "GET, HEAD, OPTIONS",
             Self::Admin(rest) => admin::methods(rest),
             _ => "GET, HEAD",
         }
+    }
+
+    /// Whether pages of every origin may read the answer (HOL-58).
+    const fn is_public(self) -> bool {
+        matches!(
+            self,
+            Self::Targeting
+                | Self::Verify
+                | Self::VerifyPixel
+                | Self::Connectors
+                | Self::WordPressUpdate
+                | Self::Release
+        )
     }
 
     fn allows(self, method: &Method) -> bool {
@@ -149,33 +170,51 @@ pub async fn respond(app: Arc<App>, request: Request<Incoming>) -> Response<Body
         Ok(()) => dispatch(&app, &ask, route, body, facts).await,
         Err(error) => Err(error),
     };
-    let response = answered.unwrap_or_else(|error| refuse(&ask, route, error));
+    let response = answered.unwrap_or_else(|error| refuse(&app, &ask, route, error));
     app.metrics.count_request(route.name(), response.status().as_u16());
     response
 }
 
-/// An error as the route tells it: page loads of a browser get a page where JSON says nothing.
-fn refuse(ask: &Ask, route: Route<'_>, error: ApiError) -> Response<Body> {
+/// An error as the route tells it: page loads of a browser get a page where JSON says nothing, and
+/// a site that may read the route's answers may read its refusals.
+fn refuse(app: &App, ask: &Ask, route: Route<'_>, error: ApiError) -> Response<Body> {
     let is_page_load =
         ask.header(hyper::header::HeaderName::from_static("sec-fetch-dest")) == Some("document");
     if error.code == "edge_required" && is_page_load {
         let accepted = ask.header(hyper::header::ACCEPT_LANGUAGE);
         return plain_page(error.status, "denied", choose(None, accepted));
     }
-    let is_public = matches!(
-        route,
-        Route::Targeting | Route::Verify | Route::VerifyPixel | Route::Connectors | Route::Check
-    );
     let mut response = error.into_response();
-    if is_public && route != Route::Check {
-        super::answer::add_header(&mut response, "access-control-allow-origin", "*");
-    }
+    allow_origin(&mut response, route, readers(app, ask, route));
     response
+}
+
+/// Who may read the answers of a route across origins, by the room in `roomId` where it matters.
+fn readers(app: &App, ask: &Ask, route: Route<'_>) -> Option<String> {
+    match route {
+        _ if route.is_public() => Some("*".into()),
+        Route::Check => check::readers(app, ask),
+        Route::Join | Route::Status => status::readers(app, ask),
+        _ => None,
+    }
+}
+
+fn allow_origin(response: &mut Response<Body>, route: Route<'_>, allowed: Option<String>) {
+    if matches!(route, Route::Check | Route::Join | Route::Status) {
+        // Caches must tell origins apart also where none is allowed (C032).
+        add_header(response, "vary", "Origin");
+    }
+    if let Some(origin) = allowed {
+        add_header(response, "access-control-allow-origin", &origin);
+    }
 }
 
 fn admit(app: &App, ask: &Ask, route: Route<'_>) -> Result<(), ApiError> {
     if ask.uri.path_and_query().is_some_and(|target| target.as_str().len() > TARGET_BYTES_MAX) {
         return Err(ApiError::uri_too_long());
+    }
+    if !ask.names_one_host() {
+        return Err(ApiError::bad_request().with_message("the request names more than one host"));
     }
     if let Some(secret) = &app.edge_secret {
         let is_local_monitor = route.is_for_monitors() && ask.peer.is_loopback();
@@ -200,8 +239,7 @@ async fn dispatch(
     facts: ConnectionFacts,
 ) -> Result<Response<Body>, ApiError> {
     if ask.method == Method::OPTIONS {
-        let allowed = status::preflight_origin(app, ask);
-        return Ok(from_reply(preflight_reply(route.methods(), allowed)));
+        return Ok(from_reply(preflight_reply(route.methods(), readers(app, ask, route))));
     }
     match route {
         Route::Join => {
@@ -225,6 +263,7 @@ async fn dispatch(
         Route::Verify => connector::verify(app, ask),
         Route::VerifyPixel => connector::verify_pixel(app, ask),
         Route::Connectors => connector::registry(app, ask),
+        Route::WordPressUpdate => connector::wordpress(app, ask),
         Route::Health => Ok(health::health(app)),
         Route::Version => Ok(health::version(app)),
         Route::Admin(rest) => admin::respond(app, ask, rest, body).await,
@@ -232,6 +271,7 @@ async fn dispatch(
         Route::WaitingPage(id) => Ok(waiting_page(app, ask, id).await),
         Route::Asset => serve_asset(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Snippet => Ok(serve_snippet(&ask.headers)),
+        Route::Release => serve_release(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Console => Ok(admin::console()),
         Route::Unknown => Err(ApiError::not_found()),
     }
