@@ -40,6 +40,13 @@ test('the project holds the bytes of the single file', () => {
   assert.deepEqual(readFileSync(path.join(PROJECT, 'src/worker.js')), readFileSync(FILE));
 });
 
+test('both forms say the same version', () => {
+  const { version } = JSON.parse(readFileSync(path.join(PROJECT, 'package.json'), 'utf8'));
+  const rust = readFileSync(path.join(ROOT, 'host-wasm/src/worker/mod.rs'), 'utf8');
+  assert.ok(rust.includes(`const VERSION: &str = "${version}";`));
+  assert.ok(readFileSync(FILE, 'utf8').includes(`const VERSION = '${version}';`));
+});
+
 test('wrangler takes the project and the single file', async () => {
   const wrangler = path.join(MODULES, '.bin/wrangler');
   for (const args of [[], ['src/worker.js', '--name', 'qm-edge', '--compatibility-date', '2025-01-01', '--var', 'QM_SERVER:https://queue.example.com', '--var', 'QM_ROOM:shop']]) {
