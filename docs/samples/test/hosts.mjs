@@ -57,7 +57,7 @@ const closed = (server) => new Promise((resolve) => {
 async function php(settings) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'qm-php-'));
   const page = path.join(folder, 'page.php');
-  fs.writeFileSync(page, `<?php\nrequire '${SAMPLES}/qm_gate.php';\nqm_gate(getenv('QM_SERVER'), getenv('QM_ROOM'), getenv('QM_PUBLIC_API_KEY'), getenv('QM_SITE'));\n?>SECRET`);
+  fs.writeFileSync(page, `<?php\nrequire '${SAMPLES}/qm_gate.php';\nqm_gate(getenv('QM_SERVER'), getenv('QM_ROOM'), getenv('QM_PUBLIC_API_KEY')${settings.withoutSite ? '' : ", getenv('QM_SITE')"});\n?>SECRET`);
   const port = await freePort();
   const host = child('php', ['-d', 'display_errors=1', '-d', 'output_buffering=0', '-S', `127.0.0.1:${port}`, page], settings);
   host.port = port;

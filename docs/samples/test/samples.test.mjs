@@ -146,6 +146,19 @@ before(async () => {
 });
 after(() => fake?.stop());
 
+test('the PHP sample without its last argument', async (t) => {
+  const host = await hosts.php({ server: fake.url, room: 'checkout', key: 'pk_test_1', withoutSite: true });
+  t.after(() => host.stop());
+  fake.answer = fake.queue;
+  const open = (target) => send(host.port, 'GET', target, { headers: { Host: 'evil.example' } });
+  assert.equal((await open('/checkout?a=1')).headers.location, `${fake.url}/w/checkout`);
+  assert.equal(fake.checks.at(-1).query.get('url'), null, 'a Host header is no site');
+  fake.answer = fake.pass;
+  const arrived = await open(`/checkout?qm_token=${TOKEN}`);
+  assert.deepEqual([arrived.text, arrived.cookies[0].value], ['SECRET', TOKEN]);
+  fake.answer = fake.queue;
+});
+
 test('the Node sample as middleware below a path, and for an API', async () => {
   const settings = { server: fake.url, room: 'checkout', key: 'pk_test_1', site: SITE };
   assert.throws(() => createGate({ ...settings, key: ' ' }), /key is required/);
