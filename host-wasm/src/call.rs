@@ -7,6 +7,8 @@ use qm_core::time::TimeMs;
 use qm_core::token::{KeyRing, RefreshRule, VisitorToken};
 use serde_json::{Value, json};
 
+use crate::edge;
+
 /// Answers the question `op` about a JSON text.
 #[must_use]
 pub fn answer(op: u32, input: &[u8]) -> String {
@@ -18,6 +20,13 @@ pub fn answer(op: u32, input: &[u8]) -> String {
         2 => sign(&input),
         3 => scope(&input),
         4 => jitter(&input),
+        10 => edge::open(&input),
+        11 => edge::plan(&input),
+        12 => edge::conclude(&input),
+        13 => edge::rules_query(&input),
+        14 => edge::learn_rules(&input),
+        15 => edge::verify_query(&input),
+        16 => edge::verify_failures(&input),
         _ => None,
     };
     answer.unwrap_or_else(|| json!({ "error": "the input does not fit the operation" })).to_string()

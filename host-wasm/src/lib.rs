@@ -3,3 +3,4 @@
 
 mod abi;
 pub mod call;
+mod edge;
