@@ -1,5 +1,5 @@
-//! What is stored of a key instead of the key: an HMAC under a key of the purpose, with the `kid` of
-//! the secret it was made with, so that a rotation of `SECRET` can be followed.
+//! What is stored of a key instead of the key: an HMAC under a key of the purpose, with the `kid`
+//! of the secret it was made with, so that a rotation of `SECRET` can be followed.
 
 use alloc::string::String;
 

@@ -267,7 +267,7 @@ pub fn registry(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
 }
 
 /// The origin under which visitors reach this server (HOL-28): configured, or from the request.
-fn public_origin(app: &App, ask: &Ask) -> String {
+pub(super) fn public_origin(app: &App, ask: &Ask) -> String {
     if let Some(origin) = &app.config.public_origin {
         return origin.clone();
     }

@@ -13,8 +13,10 @@ use super::app::App;
 use super::asset::{serve_asset, serve_snippet};
 use super::body::Body;
 use super::connector;
+use super::docs;
 use super::error::ApiError;
 use super::health;
+use super::openapi;
 use super::read_body::{parse_json_object, read_json_body};
 use super::request::Ask;
 use super::server::ConnectionFacts;
@@ -48,6 +50,9 @@ enum Route<'a> {
     Asset,
     Snippet,
     Console,
+    Docs(&'a str),
+    Progress,
+    OpenApi,
     Unknown,
 }
 
@@ -62,6 +67,9 @@ impl<'a> Route<'a> {
             "/healthz" => Self::Health,
             "/metrics" => Self::Metrics,
             "/snippet/qm.js" => Self::Snippet,
+            "/progress" => Self::Progress,
+            "/docs" => Self::Docs(""),
+            _ if path.starts_with("/docs/") => Self::Docs(&path["/docs".len()..]),
             _ if path.starts_with("/assets/") => Self::Asset,
             _ => match path.strip_prefix("/w/") {
                 Some(id) if !id.contains('/') => Self::WaitingPage(id),
@@ -84,6 +92,7 @@ impl<'a> Route<'a> {
             "connectors" => Self::Connectors,
             "health" => Self::Health,
             "version" => Self::Version,
+            "openapi.json" => Self::OpenApi,
             _ => match route.strip_prefix("admin/") {
                 Some(rest) if admin::knows(rest) => Self::Admin(rest),
                 _ => Self::Unknown,
@@ -112,6 +121,9 @@ impl<'a> Route<'a> {
             Self::Asset => "asset",
             Self::Snippet => "snippet",
             Self::Console => "console",
+            Self::Docs(_) => "docs",
+            Self::Progress => "progress",
+            Self::OpenApi => "openapi",
             Self::Unknown => "unknown",
         }
     }
@@ -217,7 +229,11 @@ async fn dispatch(
             let body = parse_json_object(&read_json_body(body).await?)?;
             leave::leave(app, ask, &body).await
         }
-        Route::Notify => Err(notify::notify(app, ask)),
+        Route::Notify => {
+            notify::before_body(app, ask)?;
+            let body = parse_json_object(&read_json_body(body).await?)?;
+            notify::notify(app, ask, &body).await
+        }
         Route::Status => status::status(app, ask),
         Route::Events => {
             let mut response = events::events(app, ask, facts.draining)?;
@@ -238,7 +254,24 @@ async fn dispatch(
         Route::Asset => serve_asset(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Snippet => Ok(serve_snippet(&ask.headers)),
         Route::Console => Ok(admin::console()),
+        Route::Docs(rest) => docs::docs(app, ask, rest),
+        Route::Progress => Ok(docs::progress()),
+        Route::OpenApi => Ok(openapi::openapi()),
         Route::Unknown => Err(ApiError::not_found()),
+    }
+}
+
+/// What the test of the API document asks the router.
+#[cfg(test)]
+pub(super) mod tests_support {
+    use super::Route;
+
+    pub(in super::super) fn is_known(path: &str) -> bool {
+        Route::of(path) != Route::Unknown
+    }
+
+    pub(in super::super) fn allowed(path: &str) -> &'static str {
+        Route::of(path).methods()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Keeps the history of every room: takes what happened every few seconds and adds it to the running
-//! buckets, so that reports and series are never older than that.
+//! Keeps the history of every room: takes what happened every few seconds and adds it to the
+//! running buckets, so that reports and series are never older than that.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The side data in this process, for the memory store and for tests. It forgets everything when the
-//! process ends, and its lists are bounded, since nothing else would ever shorten them.
+//! The side data in this process, for the memory store and for tests. It forgets everything when
+//! the process ends, and its lists are bounded, since nothing else would ever shorten them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

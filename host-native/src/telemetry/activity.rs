@@ -1,5 +1,5 @@
-//! What happens in a room over a span of time: counts, and the waits of those who passed as a sample
-//! of bounded size (ADM-05 to ADM-07). Rooms fill buckets, the history keeps them.
+//! What happens in a room over a span of time: counts, and the waits of those who passed as a
+//! sample of bounded size (ADM-05 to ADM-07). Rooms fill buckets, the history keeps them.
 
 use qm_core::time::TimeMs;
 

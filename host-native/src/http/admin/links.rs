@@ -18,7 +18,10 @@ use crate::side::credential::MonitorLink;
 /// `GET /monitor-token`: the links still valid, without their tokens.
 pub(super) async fn list(app: &App) -> Result<Response<Body>, ApiError> {
     let links = app.side.links(app.clock.now()).await.map_err(unavailable)?;
-    let tell = |link: &MonitorLink| json!({ "id": link.id, "label": link.label, "expiresAt": link.expires_at });
+    let tell = |link: &MonitorLink| {
+        let (id, label) = (&link.id, &link.label);
+        json!({ "id": id, "label": label, "expiresAt": link.expires_at })
+    };
     let links: Vec<Value> = links.iter().map(tell).collect();
     Ok(answer::json(&json!({ "links": links })))
 }
