@@ -42,6 +42,12 @@ impl Origin {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The host, with its port unless that is the default.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.0.split_once("://").map_or("", |(_, host)| host)
+    }
 }
 
 impl fmt::Display for Origin {

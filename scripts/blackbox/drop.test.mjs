@@ -44,8 +44,13 @@ test('the doors open by themselves at the set time', async () => {
   assert.equal((await visitor.join(room)).json.state, 'scheduled');
   const stream = await visitor.listen(`/api/v1/events?token=${visitor.token}`);
   await stream.next((d) => d.state === 'scheduled', 'the closed gate');
-  await stream.next((d) => d.passed, 'the pass after the opening');
-  stream.close();
+  // The owner of a drawn reference is told to come back for the ticket's token.
+  await stream.next((_, event) => event === 'refresh', 'the refresh after the draw');
+  await until(() => stream.ended, 'the end of the stream');
+  const again = await visitor.listen(`/api/v1/events?token=${visitor.token}`);
+  const { data } = await again.next((d) => d.passed, 'the pass after the opening');
+  assert.equal(payloadOf(data.token).n, 1);
+  again.close();
 });
 
 test('the pre-queue has a limit per user, and a purge empties it', async () => {

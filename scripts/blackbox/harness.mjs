@@ -74,9 +74,10 @@ export function send(port, method, target, { headers = {}, body, ip } = {}) {
   if (ip) all['X-Forwarded-For'] = ip;
   let bytes;
   if (body !== undefined) {
-    bytes = typeof body === 'string' ? body : JSON.stringify(body);
+    // As octets: Node would write the headers in the encoding of a text.
+    bytes = Buffer.from(typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body));
     all['Content-Type'] ??= 'application/json';
-    all['Content-Length'] ??= Buffer.byteLength(bytes);
+    all['Content-Length'] ??= bytes.length;
   }
   return new Promise((resolve, reject) => {
     const request = http.request({ host: '127.0.0.1', port, method, path: target, headers: all, agent: false });
@@ -97,6 +98,18 @@ export function send(port, method, target, { headers = {}, body, ip } = {}) {
       });
     });
     request.end(bytes);
+  });
+}
+
+/** Writes these octets to a socket of its own and gives all that came back until the other side closed. */
+export function raw(port, octets, { half = false } = {}) {
+  return new Promise((resolve, reject) => {
+    const parts = [];
+    const socket = net.connect(port, '127.0.0.1', () => (half ? socket.end(octets) : socket.write(octets)));
+    const done = () => resolve(Buffer.concat(parts).toString('latin1'));
+    socket.setTimeout(15_000, () => socket.destroy(new Error('the connection stays open')));
+    socket.on('data', (d) => parts.push(d)).on('close', done);
+    socket.on('error', (e) => (parts.length || /RESET|EPIPE/.test(e.code) ? done() : reject(e)));
   });
 }
 
@@ -200,6 +213,9 @@ export class Server {
   post(target, body, options = {}) {
     return this.request('POST', target, { ...options, body });
   }
+  raw(octets, options) {
+    return raw(this.port, octets, options);
+  }
   listen(target, options) {
     return listen(this.port, target, options);
   }
@@ -220,8 +236,15 @@ export class Server {
     await this.operate('POST', '/rooms', { id, ratePerMinute: 0, targetUrl: `${SHOP}/`, ...fields });
     return id;
   }
+  /** A check by a connector with the public key, from the socket's own address. */
+  vouched(query, headers = {}) {
+    return this.get(`/api/v1/check?${query}`, { headers: { Authorization: `Bearer ${PUBLIC_API_KEY}`, ...headers } });
+  }
   async listed(id) {
     return (await this.operate('GET', '/rooms')).rooms.find((room) => room.id === id);
+  }
+  async metrics() {
+    return (await this.get('/metrics', { headers: { Authorization: `Bearer ${ADMIN_KEY}` } })).text;
   }
   flush(id, count = 1) {
     return this.operate('POST', `/rooms/${id}/flush`, { count });
@@ -244,6 +267,16 @@ export async function startServer(env = {}) {
       await stop(run);
     }
     if (attempt === 3 || !/in use/i.test(run.log)) throw new Error(`${BINARY} did not get ready (${run.code}):\n${run.log.slice(-2000)}`);
+  }
+}
+
+/** A server of its own for `body`, stopped afterwards. */
+export async function withServer(env, body) {
+  const own = await startServer(env);
+  try {
+    return await body(own);
+  } finally {
+    await own.stop();
   }
 }
 
@@ -327,6 +360,12 @@ export class Visitor {
 // ---- tokens ------------------------------------------------------------------------------------
 
 export const payloadOf = (token) => JSON.parse(Buffer.from(token.split('.')[0], 'base64url').toString('utf8'));
+
+/** Signs any text in the legacy form; `over: 'json'` signs the text instead of its encoding. */
+export function sign(json, { secret = SECRET, over = 'text' } = {}) {
+  const text = Buffer.from(json).toString('base64url');
+  return `${text}.${createHmac('sha256', secret).update(over === 'text' ? text : json).digest('base64url')}`;
+}
 
 /** Signs a payload in the legacy form, or in v2 with the key of `purpose`. */
 export function mint(payload, { secret = SECRET, purpose } = {}) {

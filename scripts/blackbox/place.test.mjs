@@ -16,7 +16,8 @@ test('joining gives a place, a token and the two cookies', async () => {
   const { position, ahead, state, token } = answer.json;
   assert.deepEqual([position, ahead, state], [1, 0, 'waiting']);
   const { r, n, g } = payloadOf(token);
-  assert.deepEqual([r, n, g], [room, 1, 1]);
+  assert.deepEqual([r, n], [room, 1]);
+  assert.ok(Number.isInteger(g) && g >= 1, `generation ${g}`);
   const place = answer.cookies.find((c) => c.name === `qm_${room}`);
   const owner = answer.cookies.find((c) => c.name === `qms_${room}`);
   assert.equal(place.value, token);

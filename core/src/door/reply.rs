@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::id::RoomId;
 use crate::reply::Reply;
 use crate::room::Settings;
-use crate::target::ScopeDecision;
+use crate::target::{Action, ScopeDecision};
 
 /// What a check answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +88,10 @@ pub fn targeting(
 /// The rules as integrations read them (TGT-01, TGT-02).
 #[must_use]
 pub fn patterns(settings: &Settings) -> Value {
-    let entry = |(pattern, action): (&str, crate::target::Action)| json!({ "pattern": pattern, "action": action.as_str() });
+    let entry = |(pattern, action): (&str, Action)| {
+        let action = action.as_str();
+        json!({ "pattern": pattern, "action": action })
+    };
     settings.url_patterns.iter().map(entry).collect::<Vec<_>>().into()
 }
 

@@ -296,6 +296,9 @@ impl Room {
     /// Where a place stands.
     #[must_use]
     pub fn standing(&self, place: Place, presence: &Presence, now: TimeMs) -> Standing {
+        if self.closed {
+            return Standing::Ended(EndReason::RoomReset);
+        }
         let number = match place {
             Place::Ticket(number) => number,
             Place::Reference(reference) => match self.pre.look_up(reference) {

@@ -109,7 +109,8 @@ impl Room {
     #[must_use]
     pub fn frame(&self, place: Place, presence: &Presence, now: TimeMs) -> Option<(Frame, Place)> {
         if place == Place::Ticket(0) {
-            return self.is_bypass().then(|| (self.finish(Frame::through("passed"), now), place));
+            return (self.is_bypass() && !self.is_closed())
+                .then(|| (self.finish(Frame::through("passed"), now), place));
         }
         let (frame, place) = match self.standing(place, presence, now) {
             Standing::Waiting { n } => (self.waiting_frame(n, now), Place::Ticket(n)),
@@ -178,5 +179,43 @@ impl Room {
             || frame.expires_at.is_some();
         frame.now = carries_time.then_some(now);
         frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::boxed::Box;
+    use std::vec;
+
+    use super::*;
+    use crate::address::{Address, agent_digest};
+    use crate::digest::Digest16;
+    use crate::door::{Channel, Knock, Shown, Verdict, decide_place};
+    use crate::id::RoomId;
+    use crate::room::{Claim, Client, Command, Event, Fact, Family, Join, Settings, run};
+
+    #[test]
+    fn places_of_a_closed_room_are_over() {
+        let (id, now) = (RoomId::parse("shop").unwrap(), TimeMs(1_000_000));
+        let settings = Box::new(Settings::new(&id, now));
+        let fact = Fact::RoomOpened { room: id, generation: 1, settings };
+        let mut room = Room::open(&Event { seq: 1, at: now, fact }).unwrap();
+        let mut presence = Presence::new(now);
+        let address = Address::from_ip("203.0.113.7".parse().unwrap()).digest();
+        let client = Client { family: Family::V4, address, agent: agent_digest(b"b") };
+        let fresh_owner = Some(Digest16::of_owner("0123456789abcdef"));
+        let claim = Claim::default();
+        let join = Join { claim, fresh_owner, client, pre_queue_max: 9 };
+        for command in [Command::Join(join), Command::Close] {
+            assert!(run(&mut room, &mut presence, &command, now, &[7; 32]).result.is_ok());
+        }
+        let place = Place::Ticket(1);
+        let (frame, _) = room.frame(place, &presence, now).unwrap();
+        assert_eq!(frame, Frame::ended(EndReason::RoomReset));
+        assert_eq!(room.frame(Place::Ticket(0), &presence, now), None);
+        let channel = Channel::Direct { client, key: None };
+        let knock = Knock { shown: Shown::Place(place), owners: vec![], channel };
+        let verdict = decide_place(&room, &presence, &knock, now);
+        assert_eq!(verdict, Verdict::Queue { reason: "room_reset", clear_token: true });
     }
 }

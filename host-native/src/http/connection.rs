@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::framing::Framing;
+use super::unreadable::own_words;
 
 /// What the socket and the requests on it tell each other. Both live in one task.
 #[derive(Debug, Default)]
@@ -36,6 +37,8 @@ pub(super) struct ClientSocket<T> {
     is_deadline_running: bool,
     head_time_max: Duration,
     closing: Closing,
+    /// What is being sent in place of an answer of hyper's, and how much of it is out.
+    replacing: Option<(Vec<u8>, usize)>,
 }
 
 enum Closing {
@@ -57,6 +60,7 @@ impl<T> ClientSocket<T> {
             is_deadline_running: true,
             head_time_max,
             closing: Closing::NotYet,
+            replacing: None,
         }
     }
 
@@ -110,6 +114,22 @@ impl<T: AsyncRead + Unpin> AsyncRead for ClientSocket<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> ClientSocket<T> {
+    /// Sends all of the replacement; then `octets` count as written.
+    fn poll_replace(&mut self, cx: &mut Context<'_>, octets: usize) -> Poll<io::Result<usize>> {
+        while let Some((text, sent)) = &mut self.replacing {
+            let rest = text.get(*sent..).unwrap_or_default();
+            if rest.is_empty() {
+                self.replacing = None;
+            } else {
+                match ready!(Pin::new(&mut self.io).poll_write(cx, rest))? {
+                    0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                    octets => *sent += octets,
+                }
+            }
+        }
+        Poll::Ready(Ok(octets))
+    }
+
     /// Throws away what the client still sends. Closing a socket with unread octets makes the
     /// system reset the connection, and the client may lose the answer that tells it why.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -136,6 +156,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientSocket<T> {
         cx: &mut Context<'_>,
         octets: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.replacing.is_none() {
+            self.replacing = own_words(octets).map(|text| (text, 0));
+        }
+        if self.replacing.is_some() {
+            return self.poll_replace(cx, octets.len());
+        }
         Pin::new(&mut self.io).poll_write(cx, octets)
     }
 
@@ -157,6 +183,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientSocket<T> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let first = slices.iter().find(|slice| !slice.is_empty());
+        if let Some(first) = first.filter(|first| own_words(first).is_some()) {
+            return self.poll_write(cx, first);
+        }
         Pin::new(&mut self.io).poll_write_vectored(cx, slices)
     }
 

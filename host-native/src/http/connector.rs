@@ -271,8 +271,8 @@ pub(super) fn public_origin(app: &App, ask: &Ask) -> String {
     if let Some(origin) = &app.config.public_origin {
         return origin.clone();
     }
-    let scheme = if ask.is_https { "https" } else { "http" };
-    let host = ask.header(hyper::header::HOST).unwrap_or_default();
-    Origin::parse(&format!("{scheme}://{host}"))
-        .map_or_else(|| format!("{scheme}://localhost"), |origin| origin.as_str().to_owned())
+    ask.own_origin().map_or_else(
+        || format!("{}://localhost", if ask.is_https { "https" } else { "http" }),
+        |origin| origin.as_str().to_owned(),
+    )
 }

@@ -41,7 +41,10 @@ struct Wire<'a> {
 }
 
 macro_rules! table {
-    ($($(#[$doc:meta])* $code:ident $status:literal $message:literal $(retry $retry:literal)?;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $code:ident $status:literal $message:literal $(retry $retry:literal)?;
+    )*) => {
         impl ApiError {
             $(
                 $(#[$doc])*
@@ -94,6 +97,8 @@ table! {
     uri_too_long 414 "the URL is longer than 4096 bytes";
     /// API-33.
     bad_request 400 "the request cannot be read";
+    /// The headers of a request are too large.
+    headers_too_large 431 "the request headers are larger than 32 KiB";
     /// API-34.
     not_inline_host 404 "this host fronts no room";
     /// API-35.
@@ -241,6 +246,23 @@ impl ApiError {
     pub fn json(&self) -> String {
         let wire = Wire { error: &self.message, code: self.code };
         serde_json::to_string(&wire).expect("two texts are always JSON")
+    }
+
+    /// The answer as octets that end the connection, for clients that hyper does not serve.
+    #[must_use]
+    pub fn into_octets(self) -> Vec<u8> {
+        let body = self.json();
+        let response = self.closing().into_response();
+        let mut octets = format!("HTTP/1.1 {}\r\n", response.status()).into_bytes();
+        for (name, value) in response.headers() {
+            octets.extend_from_slice(name.as_str().as_bytes());
+            octets.extend_from_slice(b": ");
+            octets.extend_from_slice(value.as_bytes());
+            octets.extend_from_slice(b"\r\n");
+        }
+        octets
+            .extend_from_slice(format!("content-length: {}\r\n\r\n{body}", body.len()).as_bytes());
+        octets
     }
 
     /// The answer.

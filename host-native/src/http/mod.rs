@@ -18,4 +18,5 @@ pub mod request;
 pub mod router;
 pub mod server;
 pub mod template;
+mod unreadable;
 pub mod visitor;

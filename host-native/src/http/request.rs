@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use hyper::header::{COOKIE, HeaderName, ORIGIN, REFERER, USER_AGENT};
+use hyper::header::{COOKIE, HOST, HeaderName, HeaderValue, ORIGIN, REFERER, USER_AGENT};
 use hyper::{HeaderMap, Method, Uri};
 use qm_core::address::{Address, TrustProxy, agent_digest};
 use qm_core::room::{Client, Family};
 use qm_core::time::TimeMs;
+use qm_core::url::Origin;
 
 use super::app::App;
 use crate::guard::address::client_address;
@@ -68,15 +69,47 @@ impl Ask {
         self.headers.get(name.into())?.to_str().ok()
     }
 
-    /// All cookies as one header text.
+    /// All cookies as one header text. Octets of other cookies that are no text cost none of ours.
     #[must_use]
     pub fn cookies(&self) -> Cow<'_, str> {
-        let mut values = self.headers.get_all(COOKIE).iter().filter_map(|v| v.to_str().ok());
-        let first = values.next().unwrap_or_default();
-        values.next().map_or(Cow::Borrowed(first), |second| {
-            let rest = values.fold(format!("{first}; {second}"), |all, next| all + "; " + next);
-            Cow::Owned(rest)
+        let mut lines = self.headers.get_all(COOKIE).iter();
+        let first = lines.next().map_or(Cow::Borrowed(""), lossy);
+        lines.fold(first, |all, next| (all.into_owned() + "; " + &lossy(next)).into())
+    }
+
+    /// The `User-Agent` header, whatever its octets.
+    #[must_use]
+    pub fn user_agent(&self) -> Option<Cow<'_, str>> {
+        self.headers.get(USER_AGENT).map(lossy)
+    }
+
+    /// Whether the target and the `Host` header agree on one host (C072).
+    #[must_use]
+    pub fn names_one_host(&self) -> bool {
+        let mut hosts = self.headers.get_all(HOST).iter();
+        let host = hosts.next();
+        if hosts.next().is_some() {
+            return false;
+        }
+        let (Some(host), Some(target)) = (host, self.uri.authority()) else { return true };
+        let plain = |text: &str| text.trim_end_matches(":80").to_ascii_lowercase();
+        host.to_str().is_ok_and(|host| plain(host) == plain(target.as_str()))
+    }
+
+    /// Whether a browser fetches ahead of the visitor, who may never come.
+    #[must_use]
+    pub fn is_prefetch(&self) -> bool {
+        ["sec-purpose", "purpose", "x-moz"].into_iter().any(|name| {
+            let text = self.headers.get(name).and_then(|value| value.to_str().ok());
+            text.is_some_and(|text| text.to_ascii_lowercase().contains("prefetch"))
         })
+    }
+
+    /// The origin under which the visitor reached this server.
+    #[must_use]
+    pub fn own_origin(&self) -> Option<Origin> {
+        let scheme = if self.is_https { "https" } else { "http" };
+        Origin::parse(&format!("{scheme}://{}", self.header(HOST)?))
     }
 
     /// The `Origin` header.
@@ -103,6 +136,10 @@ impl Ask {
     pub fn is_head(&self) -> bool {
         self.method == Method::HEAD
     }
+}
+
+fn lossy(value: &HeaderValue) -> Cow<'_, str> {
+    String::from_utf8_lossy(value.as_bytes())
 }
 
 /// The digests of an address and a User-Agent.

@@ -8,7 +8,7 @@ use hyper::header::CONNECTION;
 use hyper::{Method, Request, Response};
 
 use super::admin;
-use super::answer::from_reply;
+use super::answer::{add_header, from_reply};
 use super::app::App;
 use super::asset::{serve_asset, serve_snippet};
 use super::body::Body;
@@ -131,8 +131,8 @@ impl<'a> Route<'a> {
     /// The methods of the route, as `Allow` lists them.
     fn methods(self) -> &'static str {
         match self {
-            Self::Join | Self::Leave => "POST, OPTIONS",
-            Self::Notify => "POST",
+            Self::Join => "POST, OPTIONS",
+            Self::Leave | Self::Notify => "POST",
             Self::Check | Self::Status => "GET, HEAD, OPTIONS",
             Self::Admin(rest) => admin::methods(rest),
             _ => "GET, HEAD",
@@ -165,34 +165,54 @@ pub async fn respond(app: Arc<App>, request: Request<Incoming>) -> Response<Body
         if matches!(error.status, 401 | 403 | 429 | 503) {
             app.protection.count_refusal(error.code);
         }
-        refuse(&ask, route, error)
+        refuse(&app, &ask, route, error)
     });
     app.metrics.count_request(route.name(), response.status().as_u16());
     response
 }
 
-/// An error as the route tells it: page loads of a browser get a page where JSON says nothing.
-fn refuse(ask: &Ask, route: Route<'_>, error: ApiError) -> Response<Body> {
+/// An error as the route tells it: page loads of a browser get a page where JSON says nothing, and
+/// a site that may read the route's answers may read its refusals.
+fn refuse(app: &App, ask: &Ask, route: Route<'_>, error: ApiError) -> Response<Body> {
     let is_page_load =
         ask.header(hyper::header::HeaderName::from_static("sec-fetch-dest")) == Some("document");
     if error.code == "edge_required" && is_page_load {
         let accepted = ask.header(hyper::header::ACCEPT_LANGUAGE);
         return plain_page(error.status, "denied", choose(None, accepted));
     }
-    let is_public = matches!(
-        route,
-        Route::Targeting | Route::Verify | Route::VerifyPixel | Route::Connectors | Route::Check
-    );
     let mut response = error.into_response();
-    if is_public && route != Route::Check {
-        super::answer::add_header(&mut response, "access-control-allow-origin", "*");
-    }
+    allow_origin(&mut response, route, readers(app, ask, route));
     response
+}
+
+/// Who may read the answers of a route across origins, by the room in `roomId` where it matters.
+fn readers(app: &App, ask: &Ask, route: Route<'_>) -> Option<String> {
+    match route {
+        Route::Targeting | Route::Verify | Route::VerifyPixel | Route::Connectors => {
+            Some("*".into())
+        }
+        Route::Check => check::readers(app, ask),
+        Route::Join | Route::Status => status::readers(app, ask),
+        _ => None,
+    }
+}
+
+fn allow_origin(response: &mut Response<Body>, route: Route<'_>, allowed: Option<String>) {
+    if matches!(route, Route::Check | Route::Join | Route::Status) {
+        // Caches must tell origins apart also where none is allowed (C032).
+        add_header(response, "vary", "Origin");
+    }
+    if let Some(origin) = allowed {
+        add_header(response, "access-control-allow-origin", &origin);
+    }
 }
 
 fn admit(app: &App, ask: &Ask, route: Route<'_>) -> Result<(), ApiError> {
     if ask.uri.path_and_query().is_some_and(|target| target.as_str().len() > TARGET_BYTES_MAX) {
         return Err(ApiError::uri_too_long());
+    }
+    if !ask.names_one_host() {
+        return Err(ApiError::bad_request().with_message("the request names more than one host"));
     }
     if let Some(secret) = &app.edge_secret {
         let is_local_monitor = route.is_for_monitors() && ask.peer.is_loopback();
@@ -217,8 +237,7 @@ async fn dispatch(
     facts: ConnectionFacts,
 ) -> Result<Response<Body>, ApiError> {
     if ask.method == Method::OPTIONS {
-        let allowed = status::preflight_origin(app, ask);
-        return Ok(from_reply(preflight_reply(route.methods(), allowed)));
+        return Ok(from_reply(preflight_reply(route.methods(), readers(app, ask, route))));
     }
     match route {
         Route::Join => {

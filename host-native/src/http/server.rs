@@ -333,14 +333,7 @@ async fn shed(stream: TcpStream, place: OwnedSemaphorePermit) {
         if socket.read(&mut request).await? == 0 {
             return Ok(());
         }
-        let body = ApiError::server_saturated().json();
-        let head = format!(
-            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json; charset=utf-8\r\n\
-             x-content-type-options: nosniff\r\ncache-control: no-store\r\nretry-after: 5\r\n\
-             connection: close\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        socket.write_all(head.as_bytes()).await?;
+        socket.write_all(&ApiError::server_saturated().into_octets()).await?;
         socket.shutdown().await
     };
     let outcome: Result<io::Result<()>, _> = tokio::time::timeout(SHED_TIME_MAX, talk).await;

@@ -37,8 +37,8 @@ pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut page = String::with_capacity(template.len() + 4096);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, tail)) = after.split_once("}}") else { break };
         page.push_str(before);
-        let Some((name, tail)) = after.split_once("}}") else { return page };
         let value = values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         page.push_str(value.unwrap_or_default());
         rest = tail;
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn values_are_filled_once_and_unknown_names_are_empty() {
         let page = fill("a {{x}} {{y}} {{x}} {{", &[("x", "{{y}}"), ("y", "Y")]);
-        assert_eq!(page, "a {{y}} Y {{y}} ");
+        assert_eq!(page, "a {{y}} Y {{y}} {{");
     }
 
     #[test]

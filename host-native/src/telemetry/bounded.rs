@@ -33,6 +33,11 @@ impl BoundedCounter {
 
     /// Counts one for `room`.
     pub fn increment(&self, room: &str) {
+        self.increment_with(room, None);
+    }
+
+    /// Counts one for `room`; when that is logged, `sent` says how what was sent began.
+    pub fn increment_with(&self, room: &str, sent: Option<&str>) {
         let counts = self.counts.read();
         if let Some(count) = counts.get(room) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +57,7 @@ impl BoundedCounter {
         } else {
             counts.insert(room.into(), AtomicU64::new(1));
             drop(counts);
-            tracing::warn!(room = ?room, "{}", self.help);
+            tracing::warn!(room = ?room, sent, "{}", self.help);
         }
     }
 

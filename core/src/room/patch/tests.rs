@@ -56,11 +56,8 @@ fn sites(length: usize) -> Value {
     many(length, |i| format!("https://s{i}.example.com"))
 }
 
-#[test]
-fn accepted_values_read_back_as_written() {
-    let mut room = new_room();
-    let long_url = format!("https://shop.example.com/{}", "x".repeat(2048 - 25));
-    for (name, value) in [
+fn accepted_numbers() -> Vec<(&'static str, Value)> {
+    vec![
         ("ratePerMinute", json!(0)),
         ("ratePerMinute", json!(0.5)),
         ("ratePerMinute", json!(1_000_000)),
@@ -83,6 +80,12 @@ fn accepted_values_read_back_as_written() {
         ("preQueueMaxPerIp", json!(1)),
         ("preQueueMaxPerIp", json!(100_000)),
         ("preQueueMaxPerIp", json!(null)),
+    ]
+}
+
+fn accepted_others() -> Vec<(&'static str, Value)> {
+    let long_url = format!("https://shop.example.com/{}", "x".repeat(2048 - 25));
+    vec![
         ("name", json!("x")),
         ("name", json!("\u{0e04}\u{0e34}\u{0e27}".repeat(40))),
         ("targetUrl", json!(long_url)),
@@ -129,7 +132,13 @@ fn accepted_values_read_back_as_written() {
                    "logoUrl": "https://cdn.example.com/l.svg"}),
         ),
         ("branding", json!({})),
-    ] {
+    ]
+}
+
+#[test]
+fn accepted_values_read_back_as_written() {
+    let mut room = new_room();
+    for (name, value) in accepted_numbers().into_iter().chain(accepted_others()) {
         let note = format!("{name}={value}");
         room = edit(&room, field(name, value.clone())).unwrap_or_else(|e| panic!("{note}: {e}"));
         let key = if name == "ratePerMinute" { "rate" } else { name };
@@ -174,19 +183,9 @@ fn other_accepted_forms() {
 }
 
 /// A field, a value it refuses, and what its text must mention.
-fn refused_values() -> Vec<(&'static str, Value, &'static str)> {
-    let tune = |name: &str, value: Value| {
-        let mut object =
-            map(json!({"mode": "on", "minRate": 1, "maxRate": 9, "targetLatencyMs": 500}));
-        object.insert(name.to_string(), value);
-        Value::Object(object)
-    };
-    let activate = |name: &str, value: Value| {
-        let mut object = map(json!({"mode": "on", "arrivalsPerMin": 500, "quietMin": 5}));
-        object.insert(name.to_string(), value);
-        Value::Object(object)
-    };
-    let long_url = format!("https://shop.example.com/{}", "x".repeat(2048));
+type Refused = (&'static str, Value, &'static str);
+
+fn refused_numbers() -> Vec<Refused> {
     vec![
         ("ratePerMinute", json!(-0.1), "from 0"),
         ("ratePerMinute", json!(1_000_001), "1000000"),
@@ -219,6 +218,12 @@ fn refused_values() -> Vec<(&'static str, Value, &'static str)> {
         ("preQueueMaxPerIp", json!(0), "1"),
         ("preQueueMaxPerIp", json!(100_001), "100000"),
         ("preQueueMaxPerIp", json!(2.5), ""),
+    ]
+}
+
+fn refused_texts() -> Vec<Refused> {
+    let long_url = format!("https://shop.example.com/{}", "x".repeat(2048));
+    vec![
         ("name", json!(""), "1"),
         ("name", json!("x".repeat(121)), "120"),
         ("name", json!("a\nb"), "control"),
@@ -246,6 +251,11 @@ fn refused_values() -> Vec<(&'static str, Value, &'static str)> {
         ("proxyOrigin", json!("http://127.0.0.1:9#a"), ""),
         ("proxyOrigin", json!("http://u:p@127.0.0.1:9"), "password"),
         ("proxyOrigin", json!("127.0.0.1:9"), "scheme"),
+    ]
+}
+
+fn refused_lists() -> Vec<Refused> {
+    vec![
         ("branding", json!("blue"), "object"),
         ("branding", json!(null), "object"),
         ("branding", json!({"colour": "#fff"}), "accent"),
@@ -269,6 +279,22 @@ fn refused_values() -> Vec<(&'static str, Value, &'static str)> {
         ("urlPatterns", json!("/checkout"), "list"),
         ("urlPatterns", json!(null), "list"),
         ("urlPatterns", json!([7]), "list"),
+    ]
+}
+
+fn refused_modes() -> Vec<Refused> {
+    let tune = |name: &str, value: Value| {
+        let mut object =
+            map(json!({"mode": "on", "minRate": 1, "maxRate": 9, "targetLatencyMs": 500}));
+        object.insert(name.to_string(), value);
+        Value::Object(object)
+    };
+    let activate = |name: &str, value: Value| {
+        let mut object = map(json!({"mode": "on", "arrivalsPerMin": 500, "quietMin": 5}));
+        object.insert(name.to_string(), value);
+        Value::Object(object)
+    };
+    vec![
         ("opensAt", json!("someday"), "RFC 3339"),
         ("opensAt", json!(true), ""),
         ("opensAt", json!(-1), "from 0"),
@@ -304,6 +330,10 @@ fn refused_values() -> Vec<(&'static str, Value, &'static str)> {
         ("autoActivate", activate("quietMin", json!(0.5)), "1440"),
         ("autoActivate", activate("other", json!(1)), "quietMin"),
     ]
+}
+
+fn refused_values() -> impl Iterator<Item = Refused> {
+    [refused_numbers(), refused_texts(), refused_lists(), refused_modes()].into_iter().flatten()
 }
 
 #[test]

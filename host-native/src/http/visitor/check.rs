@@ -8,7 +8,7 @@ use qm_core::door::gate::{self, CheckQuery, Gate, Surroundings, allowed_origin};
 use qm_core::door::reply::{CheckAnswer, OpenSession, check_reply, targeting};
 use qm_core::door::{self, Channel, Knock, Shown, Verdict};
 use qm_core::id::RoomId;
-use qm_core::room::{Command, Outcome};
+use qm_core::room::{Command, Outcome, Refusal};
 use qm_core::target::{Scope, ScopeDecision};
 
 use super::super::answer::from_reply;
@@ -19,6 +19,7 @@ use super::super::request::{Ask, client_of};
 use super::claim::owners;
 use super::join::refusal;
 use super::session::fresh_door_key;
+use super::status::readers_of;
 use crate::guard::auth::{Credential, bearer};
 use crate::rooms::RoomHandle;
 
@@ -48,6 +49,17 @@ pub async fn check(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
     app.metrics.check_seconds.observe(started.elapsed().as_secs_f64());
     let Answered { answer, targeting, allow_origin } = answered;
     Ok(from_reply(check_reply(&answer, &room, "", targeting, allow_origin)))
+}
+
+/// Who may read a check across origins, refusals and preflights included (API-09). A room that does
+/// not exist lets everybody pass, and says so to everybody.
+#[must_use]
+pub fn readers(app: &App, ask: &Ask) -> Option<String> {
+    let room = CheckQuery::parse(ask.query()).room().ok();
+    match room.and_then(|room| app.rooms.find(&room)) {
+        Some(room) => readers_of(&room, ask),
+        None => Some("*".into()),
+    }
 }
 
 struct Answered {
@@ -84,13 +96,12 @@ fn voucher(app: &App, ask: &Ask) -> Voucher {
 
 fn refuse_key(app: &App, ask: &Ask, query: &CheckQuery<'_>, room: &RoomId) -> ApiError {
     let credential = bearer(&ask.headers);
-    let first: String = match credential {
-        Credential::Key(key) => key.chars().take(4).collect(),
-        _ => String::new(),
+    // The first characters, told once a room, help to find the deployment that sends it (CHK-28).
+    let start: Option<String> = match credential {
+        Credential::Key(key) => Some(key.chars().take(4).collect()),
+        _ => None,
     };
-    // The counter logs a room once; the first characters help to tell which deploy sent it.
-    app.metrics.refused_key_checks.increment(room.as_str());
-    tracing::debug!(%room, key_prefix = %first, "a vouched check had no valid key");
+    app.metrics.refused_key_checks.increment_with(room.as_str(), start.as_deref());
     if credential == Credential::Absent && query.has_key {
         ApiError::credential_in_query()
     } else {
@@ -187,7 +198,11 @@ async fn ask_place(
     }
     let key = fresh_door_key();
     let command = Command::Enter { knock, fresh_key: Digest16::of_door_key(&key) };
-    let outcome = handle.submit(command).await.map_err(refusal)?;
+    let outcome = match handle.submit(command).await {
+        // Deleted at this very moment: as if it had never been there.
+        Err(Refusal::Closed) => return Ok(CheckAnswer::Pass { reason: "no_room", session: None }),
+        outcome => outcome.map_err(refusal)?,
+    };
     let Outcome::Door { verdict, key_issued } = outcome else { return Err(ApiError::internal()) };
     let reason = match verdict {
         Verdict::Admit { .. } => "admitted",

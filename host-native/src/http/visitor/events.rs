@@ -47,7 +47,8 @@ pub fn events(app: &Arc<App>, ask: &Ask, draining: Draining) -> Result<Response<
     let mut response = Response::new(body);
     for (name, value) in [
         ("content-type", "text/event-stream; charset=utf-8"),
-        ("cache-control", "no-store"),
+        // A proxy that compresses would hold frames back (C101).
+        ("cache-control", "no-store, no-transform"),
         ("x-accel-buffering", "no"),
         ("x-content-type-options", "nosniff"),
     ] {

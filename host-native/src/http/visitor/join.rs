@@ -1,9 +1,8 @@
 //! `POST /api/join`: a place, or one's own place back (JOI-*).
 
 use hyper::Response;
-use hyper::header::{ACCEPT, ACCEPT_LANGUAGE, HeaderName, HeaderValue, USER_AGENT};
+use hyper::header::{ACCEPT, ACCEPT_LANGUAGE, HeaderName, HeaderValue};
 use qm_core::digest::Digest16;
-use qm_core::door::gate::allowed_origin;
 use qm_core::id::RoomId;
 use qm_core::room::config::Protection;
 use qm_core::room::view::Frame;
@@ -21,6 +20,7 @@ use super::claim::{Held, claim_of, cookie_tokens, session_ids, verify};
 use super::notify;
 use super::place::tell_joined;
 use super::session::{fresh_session_id, place_cookies};
+use super::status::readers_of;
 use crate::guard::address::forwarded_for;
 use crate::rooms::RoomHandle;
 
@@ -58,12 +58,13 @@ pub async fn join(
         Some(Value::String(text)) => Some(text.as_str()),
         Some(_) => return Err(ApiError::invalid_token_field()),
     };
-    let room = room_named(body)?;
-    take_quota(app, ask, "join")?;
-    let room = app.rooms.find(&room).ok_or_else(ApiError::room_not_found)?;
-    let scored = room.look(|room, _, _| scored(app, ask, room));
-    let joined = take_scored_place(app, ask, &room, token, scored.as_ref()).await;
-    let origin = room.look(|room, _, _| allowed_origin(room.settings(), ask.origin()));
+    let room = app.rooms.find(&room_named(body)?);
+    let scored = room.as_ref().and_then(|handle| handle.look(|room, _, _| scored(app, ask, room)));
+    let joined = match (take_quota(app, ask, "join"), &room) {
+        (Err(error), _) => Err(error),
+        (Ok(()), None) => Err(ApiError::room_not_found()),
+        (Ok(()), Some(room)) => take_scored_place(app, ask, room, token, scored.as_ref()).await,
+    };
     let mut response = match joined {
         Ok(joined) => {
             app.metrics.join_seconds.observe(started.elapsed().as_secs_f64());
@@ -83,7 +84,7 @@ pub async fn join(
         response.headers_mut().insert(PROTECTION.clone(), header);
     }
     add_header(&mut response, "vary", "Origin");
-    if let Some(origin) = origin {
+    if let Some(origin) = room.and_then(|room| readers_of(&room, ask)) {
         add_header(&mut response, "access-control-allow-origin", &origin);
     }
     Ok(response)
@@ -196,15 +197,25 @@ fn scored(app: &App, ask: &Ask, room: &Room) -> Option<Scored> {
         return None;
     }
     let entries = forwarded_for(&ask.headers).map_or(0, |list| list.split(',').count());
+    let agent = ask.user_agent();
     let signals = signals_of(&RequestFacts {
-        user_agent: ask.header(USER_AGENT),
+        user_agent: agent.as_deref(),
         accept_language: ask.header(ACCEPT_LANGUAGE),
         accept: ask.header(ACCEPT),
-        has_sec_fetch: ask.headers.contains_key("sec-fetch-site"),
+        has_sec_fetch: has_sec_fetch(ask),
         is_navigation: ask.header(HeaderName::from_static("sec-fetch-mode")) == Some("navigate"),
         forwarded_entries: entries,
         trusted_proxies: app.config.trust_proxy.hops(),
         regular_cadence: app.protection.cadence.note(ask.address.group(), ask.now),
     });
     Some(Scored { signals, mode })
+}
+
+/// Browsers send `Sec-Fetch-*` to https and to their own machine only: elsewhere none is missing.
+fn has_sec_fetch(ask: &Ask) -> bool {
+    let is_trustworthy = ask.is_https
+        || ask.own_origin().is_some_and(|own| {
+            ["localhost", "127.", "[::1]"].iter().any(|local| own.host().starts_with(local))
+        });
+    !is_trustworthy || ask.headers.contains_key("sec-fetch-site")
 }

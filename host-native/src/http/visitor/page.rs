@@ -2,12 +2,12 @@
 //! link or the refresh takes the place here (`?nojs=1`) and the page tells it (`?nojs=2`), so that
 //! looking at the page alone takes no place, and blocked cookies take no ticket after ticket.
 
-use hyper::header::{ACCEPT_LANGUAGE, HeaderValue, LOCATION};
+use hyper::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, HeaderValue, LOCATION};
 use hyper::{Response, StatusCode};
 use qm_core::id::RoomId;
 use qm_core::room::Settings;
 use qm_core::room::view::Frame;
-use qm_core::url::{PageUrl, return_destination, with_query_parameter};
+use qm_core::url::{Origin, PageUrl, return_destination, with_query_parameter};
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
@@ -28,6 +28,10 @@ pub async fn waiting_page(app: &App, ask: &Ask, id: &str) -> Response<Body> {
     let language = language_of(ask);
     let Ok(id) = RoomId::parse(id) else { return plain_page(400, "bad_room", language) };
     let Some(room) = app.rooms.find(&id) else { return plain_page(404, "not_found", language) };
+    if ask.is_prefetch() {
+        // Nobody looks at it yet: it takes no place, and is not shown later as if it were fresh.
+        return not_ahead_of_time();
+    }
     let nojs = ask.parameter("nojs");
     if nojs.as_deref() == Some("1") && !ask.is_head() {
         return take_place_without_script(app, ask, &room, language).await;
@@ -38,6 +42,13 @@ pub async fn waiting_page(app: &App, ask: &Ask, id: &str) -> Response<Body> {
     let nojs_body = NoScript { shown: nojs.as_deref() == Some("2"), place: place.as_ref() };
     let markup = view.markup(&nojs_body, None);
     page(200, markup, &view.policy())
+}
+
+fn not_ahead_of_time() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 /// A short page about something that went wrong, in the visitor's language.
@@ -96,7 +107,7 @@ async fn take_place_without_script(
             if let Ok(to) = HeaderValue::from_str(&view.own_address("2")) {
                 response.headers_mut().insert(LOCATION, to);
             }
-            response.headers_mut().insert("cache-control", HeaderValue::from_static("no-store"));
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             set_cookies(&mut response, &joined.cookies);
             response
         }
@@ -161,13 +172,10 @@ impl<'a> View<'a> {
 
     fn is_own(&self, url: &str) -> bool {
         let Some(page) = PageUrl::parse(url) else { return false };
-        let host = self.ask.header(hyper::header::HOST).unwrap_or_default();
-        let own = self.app.config.public_origin.as_deref();
-        let origin = page.origin();
-        let at_own_host = match own {
-            Some(own) => origin.as_str() == own,
-            None => origin.as_str().split_once("://").is_some_and(|(_, at)| at == host),
-        };
+        let configured = self.app.config.public_origin.as_deref().and_then(Origin::parse);
+        // Where TLS ends before us unseen, only the hosts can be compared.
+        let own = [configured, self.ask.own_origin()];
+        let at_own_host = own.iter().flatten().any(|own| own.host() == page.origin().host());
         let path = page.path();
         at_own_host && ["/w/", "/api/", "/events", "/__qm"].iter().any(|own| path.starts_with(own))
     }

@@ -3,8 +3,8 @@
 use hyper::Response;
 use qm_core::door::gate::allowed_origin;
 use qm_core::id::RoomId;
+use qm_core::room::EndReason;
 use qm_core::room::view::Frame;
-use qm_core::room::{EndReason, Settings};
 
 use super::super::answer::{add_header, json, set_cookies};
 use super::super::app::App;
@@ -97,18 +97,21 @@ pub fn status(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
     let mut response = json(&told.frame);
     set_cookies(&mut response, &standing.refreshed_cookies(app, ask, &told));
     add_header(&mut response, "vary", "Origin");
-    if let Some(room) = &standing.room
-        && let Some(origin) = room.look(|room, _, _| allowed_origin(room.settings(), ask.origin()))
-    {
+    if let Some(origin) = standing.room.as_ref().and_then(|room| readers_of(room, ask)) {
         add_header(&mut response, "access-control-allow-origin", &origin);
     }
     Ok(response)
 }
 
-/// Who may call a route of a room across origins, for preflights; no room, nobody.
+/// Who may read an answer about the room in `roomId` across origins; no room, nobody.
 #[must_use]
-pub fn preflight_origin(app: &App, ask: &Ask) -> Option<String> {
+pub fn readers(app: &App, ask: &Ask) -> Option<String> {
     let room = RoomId::parse(&ask.parameter("roomId")?).ok()?;
-    let allowed = |settings: &Settings| allowed_origin(settings, ask.origin());
-    app.rooms.find(&room)?.look(|room, _, _| allowed(room.settings()))
+    readers_of(&*app.rooms.find(&room)?, ask)
+}
+
+/// Who may read an answer about this room across origins (HOL-58).
+#[must_use]
+pub fn readers_of(room: &RoomHandle, ask: &Ask) -> Option<String> {
+    room.look(|room, _, _| allowed_origin(room.settings(), ask.origin()))
 }
