@@ -1,9 +1,12 @@
 //! The queue server binary: reads the settings, starts serving, and stops gracefully on a signal.
+//! The commands of `cli` work with a server that runs.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use clap::Parser as _;
+use qm_host_native::cli::{Cli, Command};
 use qm_host_native::config::{Config, LogFormat, ProcessEnv};
 use qm_host_native::http::admin::board::Board;
 use qm_host_native::http::app::{App, VERSION};
@@ -25,6 +28,19 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const BAD_SETTINGS: u8 = 2;
 
 fn main() -> ExitCode {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command.unwrap_or(Command::Serve),
+        // Help and version are asked for; everything else is wrong usage.
+        Err(told) => {
+            let _closed = told.print();
+            return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(BAD_SETTINGS));
+        }
+    };
+    let check_only = match command {
+        Command::Rooms(rooms) => return block_on(rooms.run()),
+        Command::CheckConfig => true,
+        Command::Serve => false,
+    };
     let mut random = [0; 32];
     rand::rng().fill_bytes(&mut random);
     let config = match Config::parse(&ProcessEnv, random) {
@@ -38,25 +54,21 @@ fn main() -> ExitCode {
         }
     };
     init_logging(config.log_format, &config.log_filter);
-    match std::env::args().nth(1).as_deref() {
-        None | Some("serve") => {}
-        Some("check-config") => {
-            tracing::info!("the settings are fine");
-            return ExitCode::SUCCESS;
-        }
-        Some(other) => {
-            tracing::error!("unknown subcommand {other:?}: serve (the default) or check-config");
-            return ExitCode::from(BAD_SETTINGS);
-        }
+    if check_only {
+        tracing::info!("the settings are fine");
+        return ExitCode::SUCCESS;
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
+    block_on(run(config))
+}
+
+fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(work),
         Err(error) => {
             tracing::error!(%error, "failed to start the runtime");
-            return ExitCode::FAILURE;
+            ExitCode::FAILURE
         }
-    };
-    runtime.block_on(run(config))
+    }
 }
 
 async fn run(config: Config) -> ExitCode {
@@ -104,6 +116,13 @@ fn job_parts(app: &App) -> job::Parts {
         rooms: Arc::clone(&app.rooms),
         side: Arc::clone(&app.side),
         history_retain_days: app.config.history_retain_days,
+        metrics: Arc::clone(&app.metrics),
+        client: app.client.clone(),
+        webhook: app.webhook.clone(),
+        server: app.server_name(),
+        origins: Arc::default(),
+        mail: app.config.mail.clone(),
+        notice_retain_ms: app.token_max_age_ms,
     }
 }
 

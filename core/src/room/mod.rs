@@ -24,6 +24,7 @@ mod report;
 mod run;
 mod session;
 mod tally;
+pub mod tune;
 pub mod view;
 mod waiting;
 

@@ -16,7 +16,6 @@ use crate::guard::auth::{AdminKey, EdgeSecret, LockOut, PublicKeys};
 use crate::guard::protection::Protection;
 use crate::guard::rate::Quota;
 use crate::rooms::Rooms;
-use crate::side::alert::Alert;
 use crate::side::{MemorySide, Side};
 use crate::telemetry::{Metrics, Webhook};
 
@@ -124,16 +123,6 @@ impl App {
             draining: AtomicBool::new(false),
             config,
         }
-    }
-
-    /// How an alert names this server, and the alert as the webhook is told.
-    #[must_use]
-    pub fn alert_text(&self, alert: &Alert) -> String {
-        let mut json = alert.to_json();
-        if let Some(json) = json.as_object_mut() {
-            json.insert("server".into(), self.server_name().into());
-        }
-        json.to_string()
     }
 
     /// The name of this server: its public origin, or where it listens.

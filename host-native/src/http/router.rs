@@ -14,8 +14,10 @@ use super::app::App;
 use super::asset::{serve_asset, serve_release, serve_snippet};
 use super::body::Body;
 use super::connector;
+use super::docs;
 use super::error::ApiError;
 use super::health;
+use super::openapi;
 use super::read_body::{parse_json_object, read_json_body};
 use super::request::Ask;
 use super::server::ConnectionFacts;
@@ -51,6 +53,9 @@ enum Route<'a> {
     Snippet,
     Release,
     Console,
+    Docs(&'a str),
+    Progress,
+    OpenApi,
     Unknown,
 }
 
@@ -65,6 +70,9 @@ impl<'a> Route<'a> {
             "/healthz" => Self::Health,
             "/metrics" => Self::Metrics,
             "/snippet/qm.js" => Self::Snippet,
+            "/progress" => Self::Progress,
+            "/docs" => Self::Docs(""),
+            _ if path.starts_with("/docs/") => Self::Docs(&path["/docs".len()..]),
             _ if path.starts_with("/assets/") => Self::Asset,
             _ if path.starts_with("/connectors/") || path.starts_with("/snippet/qm-") => {
                 Self::Release
@@ -91,6 +99,7 @@ impl<'a> Route<'a> {
             "connectors/wordpress/update" => Self::WordPressUpdate,
             "health" => Self::Health,
             "version" => Self::Version,
+            "openapi.json" => Self::OpenApi,
             _ => match route.strip_prefix("admin/") {
                 Some(rest) if admin::knows(rest) => Self::Admin(rest),
                 _ => Self::Unknown,
@@ -120,6 +129,9 @@ impl<'a> Route<'a> {
             Self::Snippet => "snippet",
             Self::Release => "release",
             Self::Console => "console",
+            Self::Docs(_) => "docs",
+            Self::Progress => "progress",
+            Self::OpenApi => "openapi",
             Self::Unknown => "unknown",
         }
     }
@@ -261,7 +273,11 @@ async fn dispatch(
             let body = parse_json_object(&read_json_body(body).await?)?;
             leave::leave(app, ask, &body).await
         }
-        Route::Notify => Err(notify::notify(app, ask)),
+        Route::Notify => {
+            notify::before_body(app, ask)?;
+            let body = parse_json_object(&read_json_body(body).await?)?;
+            notify::notify(app, ask, &body).await
+        }
         Route::Status => status::status(app, ask),
         Route::Events => {
             let mut response = events::events(app, ask, facts.draining.clone())?;
@@ -286,7 +302,24 @@ async fn dispatch(
         Route::Snippet => Ok(serve_snippet(&ask.headers)),
         Route::Release => serve_release(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Console => Ok(admin::console()),
+        Route::Docs(rest) => docs::docs(app, ask, rest),
+        Route::Progress => Ok(docs::progress()),
+        Route::OpenApi => Ok(openapi::openapi()),
         Route::Unknown => Err(ApiError::not_found()),
+    }
+}
+
+/// What the test of the API document asks the router.
+#[cfg(test)]
+pub(super) mod tests_support {
+    use super::Route;
+
+    pub(in super::super) fn is_known(path: &str) -> bool {
+        Route::of(path) != Route::Unknown
+    }
+
+    pub(in super::super) fn allowed(path: &str) -> &'static str {
+        Route::of(path).methods()
     }
 }
 

@@ -3,6 +3,7 @@
 //! due. Readers look at the same state under a shared lock and never wait for the log.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -59,6 +60,7 @@ pub struct RoomHandle {
     pub rule_hits: RuleHits,
     /// What happened lately.
     pub activity: Activity,
+    arrivals: AtomicU64,
     clock: Clock,
 }
 
@@ -87,6 +89,7 @@ impl RoomHandle {
             changes: Changes::new(),
             rule_hits: RuleHits::default(),
             activity: Activity::default(),
+            arrivals: AtomicU64::new(0),
             clock,
         });
         let task = Task { room: Arc::clone(&handle), log, metrics, outflow_lag, retain_ms };
@@ -119,6 +122,17 @@ impl RoomHandle {
             return Err(Refusal::Closed);
         }
         answered.await.unwrap_or(Err(Refusal::Closed))
+    }
+
+    /// Counts a visitor who came: to the door of a room in bypass, or into the queue.
+    pub fn count_arrival(&self) {
+        self.arrivals.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many came since the room's task started.
+    #[must_use]
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals.load(Ordering::Relaxed)
     }
 
     /// Looks at the room as of now.

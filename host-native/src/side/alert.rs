@@ -25,6 +25,16 @@ impl Alert {
         format!("{} {}", self.kind, self.room.as_deref().unwrap_or_default())
     }
 
+    /// The alert as the webhook is told, from the server of that name.
+    #[must_use]
+    pub fn text(&self, server: &str) -> String {
+        let mut json = self.to_json();
+        if let Some(json) = json.as_object_mut() {
+            json.insert("server".into(), server.into());
+        }
+        json.to_string()
+    }
+
     /// The alert as the state and the webhook tell it.
     #[must_use]
     pub fn to_json(&self) -> Value {

@@ -90,6 +90,8 @@ pub struct Metrics {
     checks: Family<OfCheck, Counter>,
     http_requests: Family<OfRequest, Counter>,
     fail_open: Family<OfSurface, Counter>,
+    /// The sum of the family, which cannot be walked; not a series.
+    fail_opens: Counter,
     rate_limited: Family<OfRoute, Counter>,
     /// `qm_status_total`.
     pub status: Counter,
@@ -122,6 +124,7 @@ impl Metrics {
             checks: Family::default(),
             http_requests: Family::default(),
             fail_open: Family::default(),
+            fail_opens: Counter::default(),
             rate_limited: Family::default(),
             status: Counter::default(),
             sse_streams: Gauge::default(),
@@ -226,6 +229,13 @@ impl Metrics {
     /// Counts a visitor let through because something was down.
     pub fn count_fail_open(&self, surface: &'static str, reason: &'static str) {
         self.fail_open.get_or_create(&OfSurface { surface, reason }).inc();
+        self.fail_opens.inc();
+    }
+
+    /// All visitors let through because something was down.
+    #[must_use]
+    pub fn fail_opens(&self) -> u64 {
+        self.fail_opens.get()
     }
 
     /// Counts a request over its quota.

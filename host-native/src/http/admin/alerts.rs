@@ -40,7 +40,7 @@ pub(super) async fn test(
         message: format!("test alert ordered by {}", who.name),
         at: app.clock.now(),
     };
-    let outcome = webhook.call(app.alert_text(&alert)).await;
+    let outcome = webhook.call(alert.text(&app.server_name())).await;
     let told = outcome.as_ref().err().map(ToString::to_string);
     let detail = json!({ "before": null, "after": { "error": told } });
     trail::record(app, ask, who, "alert_tested", None, detail).await;

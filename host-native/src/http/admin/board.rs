@@ -112,10 +112,15 @@ impl Board {
             items.iter().filter_map(|item| item.get(name).and_then(Value::as_u64)).sum()
         };
         let sparks = self.sparks.lock();
-        let spark: Map<String, Value> = sparks
-            .iter()
-            .map(|((room, _), samples)| (room.to_string(), samples.iter().copied().collect()))
-            .collect();
+        let samples_of: HashMap<&str, &VecDeque<u64>> =
+            sparks.iter().map(|((room, _), samples)| (room.as_str(), samples)).collect();
+        let spark = items.iter().map(|item| {
+            let now = || item.get("waiting").into_iter().cloned().collect();
+            let samples = samples_of.get(id_of(item));
+            let samples = samples.map_or_else(now, |samples| samples.iter().copied().collect());
+            (id_of(item).to_owned(), samples)
+        });
+        let spark: Map<String, Value> = spark.collect();
         let totals = json!({
             "waiting": sum("waiting"),
             "passedLastMin": sum("passedLastMin"),

@@ -19,8 +19,8 @@ use crate::side::credential::MonitorLink;
 pub(super) async fn list(app: &App) -> Result<Response<Body>, ApiError> {
     let links = app.side.links(app.clock.now()).await.map_err(unavailable)?;
     let tell = |link: &MonitorLink| {
-        let MonitorLink { id, label, expires_at, .. } = link;
-        json!({ "id": id, "label": label, "expiresAt": expires_at })
+        let (id, label) = (&link.id, &link.label);
+        json!({ "id": id, "label": label, "expiresAt": link.expires_at })
     };
     let links: Vec<Value> = links.iter().map(tell).collect();
     Ok(answer::json(&json!({ "links": links })))

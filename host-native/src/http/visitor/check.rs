@@ -146,7 +146,12 @@ async fn answer_room(
         (gate, targeting, allowed_origin(settings, ask.origin()))
     });
     let answer = match gate {
-        Gate::Pass(reason) => CheckAnswer::Pass { reason, session: None },
+        Gate::Pass(reason) => {
+            if reason == "bypass" {
+                handle.count_arrival();
+            }
+            CheckAnswer::Pass { reason, session: None }
+        }
         Gate::Queue(reason) => CheckAnswer::Queue { reason, clear_token: false },
         Gate::AskPlace => ask_place(app, ask, query, handle).await?,
     };

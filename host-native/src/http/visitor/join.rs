@@ -8,6 +8,7 @@ use qm_core::room::config::Protection;
 use qm_core::room::view::Frame;
 use qm_core::room::{Command, Join, Outcome, Refusal, Room};
 use qm_core::score::{ENFORCE_AT, RequestFacts, Signals, score, signals_of};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::answer::{add_header, json, set_cookies};
@@ -16,6 +17,7 @@ use super::super::body::Body;
 use super::super::error::ApiError;
 use super::super::request::Ask;
 use super::claim::{Held, claim_of, cookie_tokens, session_ids, verify};
+use super::notify;
 use super::place::tell_joined;
 use super::session::{fresh_session_id, place_cookies};
 use super::status::readers_of;
@@ -30,6 +32,15 @@ pub struct Joined {
     pub frame: Frame,
     /// The cookies that keep the place.
     pub cookies: Vec<String>,
+    /// The notice of the place, while this server sends mail.
+    pub notify: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct WithNotify<'a> {
+    #[serde(flatten)]
+    frame: &'a Frame,
+    notify: Value,
 }
 
 /// Answers a join whose body was read.
@@ -57,7 +68,10 @@ pub async fn join(
     let mut response = match joined {
         Ok(joined) => {
             app.metrics.join_seconds.observe(started.elapsed().as_secs_f64());
-            let mut response = json(&joined.frame);
+            let mut response = match joined.notify {
+                None => json(&joined.frame),
+                Some(notify) => json(&WithNotify { frame: &joined.frame, notify }),
+            };
             set_cookies(&mut response, &joined.cookies);
             response
         }
@@ -134,13 +148,15 @@ async fn take_scored_place(
         client: ask.client(),
         pre_queue_max: app.config.limits.prequeue_per_room.number().map_or(u64::MAX, u64::from),
     });
+    room.count_arrival();
     let outcome = room.submit(command).await.map_err(refusal)?;
     let Outcome::Placed { place, owner_index } = outcome else { return Err(ApiError::internal()) };
     let frame = room.look(|room, presence, now| tell_joined(app, room, presence, place, now));
     let id = owner_index.and_then(|index| ids.get(index)).unwrap_or(&fresh_id);
     let token = frame.token.as_deref().unwrap_or_default();
     let cookies = place_cookies(app, ask, room.id(), token, id);
-    Ok(Joined { frame, cookies })
+    let notify = notify::follow(app, ask, room, &held, place).await;
+    Ok(Joined { frame, cookies, notify })
 }
 
 /// The error answer to a refusal of the core.

@@ -11,6 +11,7 @@ use super::super::error::ApiError;
 use super::super::request::Ask;
 use super::claim::{claim_of, cookie_tokens, named_token, session_ids};
 use super::join::{refusal, take_quota};
+use super::notify;
 
 /// Answers a leave whose body was read.
 ///
@@ -42,6 +43,7 @@ pub async fn leave(
         }
         let claim = claim_of(&all, &ids, room.generation());
         room.submit(Command::Leave(claim)).await.map_err(refusal)?;
+        notify::forget(app, &all, &room).await;
     }
     Ok(answer::json(&json!({ "ok": true })))
 }
