@@ -1,6 +1,7 @@
 //! An HTTP answer as data. Both hosts convert it to their own types and add nothing, so that edge
 //! and server answer alike.
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,8 +11,8 @@ use alloc::vec::Vec;
 pub struct Reply {
     /// The HTTP status.
     pub status: u16,
-    /// Header names in lower case with their values, in order.
-    pub headers: Vec<(&'static str, String)>,
+    /// Header names in lower case with their values, in order. Most values are fixed texts.
+    pub headers: Vec<(&'static str, Cow<'static, str>)>,
     /// The body, UTF-8.
     pub body: String,
 }
@@ -45,7 +46,7 @@ impl Reply {
     }
 
     /// Adds a header.
-    pub fn header(&mut self, name: &'static str, value: impl Into<String>) {
+    pub fn header(&mut self, name: &'static str, value: impl Into<Cow<'static, str>>) {
         self.headers.push((name, value.into()));
     }
 }

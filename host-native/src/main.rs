@@ -5,14 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use qm_host_native::config::{Config, LogFormat, ProcessEnv};
+use qm_host_native::http::admin::board::Board;
 use qm_host_native::http::app::{App, VERSION};
 use qm_host_native::http::asset;
 use qm_host_native::http::router::respond;
 use qm_host_native::http::server::{ServerLimits, connection_cap, serve};
+use qm_host_native::job;
 use qm_host_native::telemetry::init_logging;
 use rand::Rng as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Joins allocate much, partly on one thread what another one frees: the system's allocator costs
+/// about a fifth of their rate (docs/performance.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The exit code for settings that do not fit.
 const BAD_SETTINGS: u8 = 2;
@@ -71,17 +78,33 @@ async fn run(config: Config) -> ExitCode {
     tracing::info!(%address, version = VERSION, store, "serving");
     let service = {
         let app = Arc::clone(&app);
-        move |request| respond(Arc::clone(&app), request)
+        move |request, facts| respond(Arc::clone(&app), request, facts)
     };
     let stopping = Arc::clone(&app);
+    tokio::spawn(Board::run(Arc::clone(&app)));
+    let jobs = job::start(&job_parts(&app));
     let shutdown = async move {
-        stop_signal().await;
+        tokio::select! {
+            () = stop_signal() => {}
+            () = stopping.stop.notified() => {}
+        }
         stopping.draining.store(true, Ordering::Relaxed);
         tracing::info!("stopping: no new connections, streams end");
     };
     serve(listener, service, ServerLimits::new(cap.connections), shutdown).await;
+    jobs.finish().await;
     tracing::info!("stopped");
     ExitCode::SUCCESS
+}
+
+/// What the jobs share with the routes.
+fn job_parts(app: &App) -> job::Parts {
+    job::Parts {
+        clock: app.clock,
+        rooms: Arc::clone(&app.rooms),
+        side: Arc::clone(&app.side),
+        history_retain_days: app.config.history_retain_days,
+    }
 }
 
 fn warn_of(config: &Config) {

@@ -46,7 +46,7 @@ impl Front {
         let (stop, stopped) = oneshot::channel();
         let service = {
             let state = Arc::clone(&state);
-            move |request| answer(Arc::clone(&state), request)
+            move |request, facts| answer(Arc::clone(&state), request, facts)
         };
         let shutdown = async {
             let _stopped = stopped.await;
@@ -71,9 +71,12 @@ impl Front {
     }
 }
 
-async fn answer(state: Arc<State>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(
+    state: Arc<State>,
+    request: Request<Incoming>,
+    facts: Arc<ConnectionFacts>,
+) -> Response<Body> {
     state.calls.fetch_add(1, Ordering::Relaxed);
-    let facts = request.extensions().get::<ConnectionFacts>().unwrap().clone();
     assert!(facts.peer.ip().is_loopback());
     match request.uri().path() {
         "/body" => {
@@ -91,7 +94,7 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Response<Body>
         }
         "/stream" => {
             let (frames, source) = mpsc::channel(1);
-            let mut draining = facts.draining;
+            let mut draining = facts.draining.clone();
             tokio::spawn(async move {
                 frames.send(Bytes::from_static(b"first")).await.unwrap();
                 tokio::select! {

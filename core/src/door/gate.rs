@@ -2,7 +2,6 @@
 //! visitor may not send. Bad input of a visitor never opens a door: whatever is unclear queues.
 
 use alloc::borrow::Cow;
-use alloc::string::String;
 
 use url::form_urlencoded;
 
@@ -175,12 +174,12 @@ fn is_known_site(settings: &Settings, page: &PageUrl) -> bool {
 
 /// Who may read the answer of a check, a join or a status (CHK-16, ORI-09, HOL-58).
 #[must_use]
-pub fn allowed_origin(settings: &Settings, origin: Option<&str>) -> Option<String> {
+pub fn allowed_origin(settings: &Settings, origin: Option<&str>) -> Option<Cow<'static, str>> {
     if settings.names_no_site() {
         return Some("*".into());
     }
     let origin = Origin::from_header(origin?)?;
-    settings.tag_origin_allowed(&origin).then(|| origin.as_str().into())
+    settings.tag_origin_allowed(&origin).then(|| Cow::Owned(origin.as_str().into()))
 }
 
 /// Whether the browser's origin may not read the answer: such a check opens nothing.

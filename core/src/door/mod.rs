@@ -92,21 +92,53 @@ const fn queue_and_clear(reason: &'static str) -> Verdict {
 /// Decides about the place shown at the door of an active or paused room.
 #[must_use]
 pub fn decide_place(room: &Room, presence: &Presence, knock: &Knock, now: TimeMs) -> Verdict {
-    let place = match knock.shown {
-        Shown::Nothing => return queue("no_token"),
-        Shown::Useless | Shown::Place(Place::Ticket(0)) => return queue_and_clear("no_token"),
-        Shown::Outdated => return queue_and_clear("room_reset"),
+    match look_at_place(room, presence, knock.shown, now) {
+        Looked::Decided(verdict) => verdict,
+        Looked::Passed { n } if fits_binding(room, n, knock) => Verdict::Admit { n },
+        Looked::Passed { .. } => queue("bound_to_other_client"),
+        Looked::Admitted { n } => decide_session(room, n, knock, now),
+    }
+}
+
+/// The verdict, when it does not depend on who knocks: so for everybody who waits. Spares the host
+/// the digests of a [`Knock`] on nearly all checks of a busy room.
+#[must_use]
+pub fn decide_without_proof(
+    room: &Room,
+    presence: &Presence,
+    shown: Shown,
+    now: TimeMs,
+) -> Option<Verdict> {
+    match look_at_place(room, presence, shown, now) {
+        Looked::Decided(verdict) => Some(verdict),
+        Looked::Passed { .. } | Looked::Admitted { .. } => None,
+    }
+}
+
+/// What the place shown comes to before anybody proves it.
+enum Looked {
+    Decided(Verdict),
+    Passed { n: u64 },
+    Admitted { n: u64 },
+}
+
+fn look_at_place(room: &Room, presence: &Presence, shown: Shown, now: TimeMs) -> Looked {
+    let place = match shown {
+        Shown::Nothing => return Looked::Decided(queue("no_token")),
+        Shown::Useless | Shown::Place(Place::Ticket(0)) => {
+            return Looked::Decided(queue_and_clear("no_token"));
+        }
+        Shown::Outdated => return Looked::Decided(queue_and_clear("room_reset")),
         Shown::Place(place) => place,
     };
-    match room.standing(place, presence, now) {
+    Looked::Decided(match room.standing(place, presence, now) {
         Standing::Waiting { .. } => queue(waiting_reason(room, now)),
         Standing::PreQueued { .. } => queue("scheduled"),
-        Standing::Passed { n, .. } if fits_binding(room, n, knock) => Verdict::Admit { n },
-        Standing::Passed { .. } => queue("bound_to_other_client"),
-        Standing::Admitted { n, .. } => decide_session(room, n, knock, now),
+        Standing::Passed { n, .. } => return Looked::Passed { n },
+        Standing::Admitted { n, .. } => return Looked::Admitted { n },
         Standing::Ended(reason) => queue_and_clear(door_word(reason)),
         Standing::Unknown => queue_and_clear("no_token"),
-    }
+    })
 }
 
 fn waiting_reason(room: &Room, now: TimeMs) -> &'static str {

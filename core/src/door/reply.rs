@@ -1,10 +1,12 @@
 //! The answer of a door check: status, headers and body, the same from every host (design: the
 //! reply is shared, not only the verdict).
 
+use alloc::borrow::Cow;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::id::RoomId;
@@ -95,6 +97,26 @@ pub fn patterns(settings: &Settings) -> Value {
     settings.url_patterns.iter().map(entry).collect::<Vec<_>>().into()
 }
 
+/// The body of an answer.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    action: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clear_token: Option<bool>,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sess: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    targeting: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_sec: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_room_url: Option<String>,
+}
+
 /// Builds the answer. `page_base` is what the waiting page's path starts with on this host.
 #[must_use]
 pub fn check_reply(
@@ -102,34 +124,26 @@ pub fn check_reply(
     room: &RoomId,
     page_base: &str,
     targeting: Option<Value>,
-    allow_origin: Option<String>,
+    allow_origin: Option<Cow<'static, str>>,
 ) -> Reply {
-    let mut body = Map::new();
-    body.insert("action".into(), answer.action().into());
-    body.insert("reason".into(), answer.reason().into());
-    match answer {
-        CheckAnswer::Pass { session, .. } => {
-            if let Some(session) = session {
-                body.insert("session".into(), true.into());
-                if let Some(ttl) = session.ttl_seconds {
-                    body.insert("ttlSec".into(), ttl.into());
-                }
-                if let Some(key) = &session.key {
-                    body.insert("sess".into(), key.as_str().into());
-                }
-            }
-        }
-        CheckAnswer::Queue { clear_token, .. } => {
-            body.insert("waitingRoomUrl".into(), format!("{page_base}/w/{room}").into());
-            if *clear_token {
-                body.insert("clearToken".into(), true.into());
-            }
-        }
-    }
-    if let Some(targeting) = targeting {
-        body.insert("targeting".into(), targeting);
-    }
-    let mut reply = Reply::json(200, Value::from(body).to_string());
+    let session = match answer {
+        CheckAnswer::Pass { session, .. } => session.as_ref(),
+        CheckAnswer::Queue { .. } => None,
+    };
+    let is_queued = matches!(answer, CheckAnswer::Queue { .. });
+    let body = Body {
+        action: answer.action(),
+        clear_token: matches!(answer, CheckAnswer::Queue { clear_token: true, .. }).then_some(true),
+        reason: answer.reason(),
+        sess: session.and_then(|session| session.key.as_deref()),
+        session: session.map(|_| true),
+        targeting,
+        ttl_sec: session.and_then(|session| session.ttl_seconds),
+        waiting_room_url: is_queued.then(|| format!("{page_base}/w/{room}")),
+    };
+    // Text keys and no floats but those JSON has: there is nothing to fail at.
+    let text = serde_json::to_string(&body).unwrap_or_default();
+    let mut reply = Reply::json(200, text);
     reply.header("vary", "Origin");
     if let Some(origin) = allow_origin {
         reply.header("access-control-allow-origin", origin);
@@ -139,7 +153,7 @@ pub fn check_reply(
 
 /// The answer to a preflight: the same decision as the real call (API-09).
 #[must_use]
-pub fn preflight_reply(methods: &'static str, allow_origin: Option<String>) -> Reply {
+pub fn preflight_reply(methods: &'static str, allow_origin: Option<Cow<'static, str>>) -> Reply {
     let mut reply = Reply::empty(204);
     reply.header("vary", "Origin");
     if let Some(origin) = allow_origin {

@@ -7,6 +7,7 @@ mod peek;
 mod refresh;
 mod short_code;
 mod sign;
+mod verifier;
 mod verify;
 mod visitor_key;
 mod wire;
@@ -19,6 +20,7 @@ use crate::time::TimeMs;
 pub use key::KeyRing;
 pub use peek::Peek;
 pub use refresh::RefreshRule;
+pub use verifier::Verifier;
 pub use visitor_key::VisitorKeys;
 pub use wire::TOKEN_BYTES_MAX;
 

@@ -2,5 +2,8 @@
 
 pub mod address;
 pub mod auth;
+pub mod cadence;
 pub mod lockout;
+pub mod protection;
+pub mod random;
 pub mod rate;

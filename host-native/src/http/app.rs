@@ -4,15 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use qm_core::token::{KeyRing, RefreshRule};
+use tokio::sync::Notify;
 
+use super::admin::board::Board;
 use super::visitor::streams::Streams;
+use crate::client::Client;
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::connector::checkin::Checkins;
+use crate::config::{Config, Limit};
 use crate::guard::auth::{AdminKey, EdgeSecret, LockOut, PublicKeys};
+use crate::guard::protection::Protection;
 use crate::guard::rate::Quota;
 use crate::rooms::Rooms;
-use crate::telemetry::Metrics;
+use crate::side::alert::Alert;
+use crate::side::{MemorySide, Side};
+use crate::telemetry::{Metrics, Webhook};
 
 /// The version of the server, which is that of the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -24,7 +29,21 @@ pub struct App {
     /// The time.
     pub clock: Clock,
     /// The rooms.
-    pub rooms: Rooms,
+    pub rooms: Arc<Rooms>,
+    /// Everything that is not the live queue.
+    pub side: Arc<Side>,
+    /// What the admin stream shows.
+    pub board: Board,
+    /// What bot protection saw.
+    pub protection: Protection,
+    /// Calls others: webhooks and probes.
+    pub client: Client,
+    /// `ALERT_WEBHOOK_URL`.
+    pub webhook: Option<Webhook>,
+    /// Bounds the audit entries of refused attempts.
+    pub refused_trail: Quota<()>,
+    /// Told when an operator orders a shutdown.
+    pub stop: Notify,
     /// Signs and verifies tokens.
     pub keys: KeyRing,
     /// When a token is signed again.
@@ -47,8 +66,6 @@ pub struct App {
     pub notify_quota: Quota,
     /// Counters and histograms.
     pub metrics: Arc<Metrics>,
-    /// Who verified an installation.
-    pub checkins: Checkins,
     /// Open visitor streams.
     pub streams: Arc<Streams>,
     /// The limit on file descriptors.
@@ -64,10 +81,23 @@ impl App {
         let (clock, metrics) = (Clock::start(), Arc::new(Metrics::new(VERSION)));
         let token_max_age_ms = u64::from(config.tokens.max_age_seconds) * 1000;
         let previous = config.keys.signing_previous.as_ref().map(|key| key.reveal().as_bytes());
+        let keys = KeyRing::new(&config.keys.signing, previous, config.tokens.sign_v2);
+        let client = Client::new();
+        let webhook = config
+            .alert_webhook
+            .clone()
+            .map(|url| Webhook::new(url, keys.webhook_key(), client.clone()));
         Self {
             clock,
-            rooms: Rooms::new(clock, Arc::clone(&metrics), token_max_age_ms),
-            keys: KeyRing::new(&config.keys.signing, previous, config.tokens.sign_v2),
+            rooms: Arc::new(Rooms::new(clock, Arc::clone(&metrics), token_max_age_ms)),
+            side: Arc::new(Side::Memory(MemorySide::default())),
+            board: Board::default(),
+            protection: Protection::default(),
+            client,
+            webhook,
+            refused_trail: Quota::new(Limit::At(REFUSALS_PER_MINUTE)),
+            stop: Notify::new(),
+            keys,
             refresh: RefreshRule::new(
                 u64::from(config.tokens.max_age_seconds),
                 u64::from(config.tokens.cookie_max_age_seconds),
@@ -80,7 +110,6 @@ impl App {
             join_quota: Quota::new(config.limits.join_per_minute),
             check_quota: Quota::new(config.limits.check_per_minute),
             notify_quota: Quota::new(config.limits.notify_per_minute),
-            checkins: Checkins::default(),
             streams: Arc::new(Streams::new(
                 config.limits.streams_total,
                 config.limits.streams_per_address,
@@ -92,4 +121,24 @@ impl App {
             config,
         }
     }
+
+    /// How an alert names this server, and the alert as the webhook is told.
+    #[must_use]
+    pub fn alert_text(&self, alert: &Alert) -> String {
+        let mut json = alert.to_json();
+        if let Some(json) = json.as_object_mut() {
+            json.insert("server".into(), self.server_name().into());
+        }
+        json.to_string()
+    }
+
+    /// The name of this server: its public origin, or where it listens.
+    #[must_use]
+    pub fn server_name(&self) -> String {
+        let bind = self.config.bind;
+        self.config.public_origin.clone().unwrap_or_else(|| format!("http://{bind}"))
+    }
 }
+
+/// Refused attempts that the audit trail takes in a minute.
+const REFUSALS_PER_MINUTE: u32 = 60;

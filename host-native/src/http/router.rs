@@ -1,6 +1,7 @@
 //! Which route answers a request. One table: names for metrics, methods for `Allow`, and a plain
 //! match. `/api/v1/<route>` and `/api/<route>` are the same route (API-01).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
@@ -159,18 +160,24 @@ impl<'a> Route<'a> {
 }
 
 /// Answers one request.
-pub async fn respond(app: Arc<App>, request: Request<Incoming>) -> Response<Body> {
+pub async fn respond(
+    app: Arc<App>,
+    request: Request<Incoming>,
+    facts: Arc<ConnectionFacts>,
+) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let Some(facts) = head.extensions.get::<ConnectionFacts>().cloned() else {
-        return ApiError::internal().into_response();
-    };
     let ask = Ask::new(&app, head.method, head.uri, head.headers, facts.peer.ip());
     let route = Route::of(ask.path());
     let answered = match admit(&app, &ask, route) {
-        Ok(()) => dispatch(&app, &ask, route, body, facts).await,
+        Ok(()) => dispatch(&app, &ask, route, body, &facts).await,
         Err(error) => Err(error),
     };
-    let response = answered.unwrap_or_else(|error| refuse(&app, &ask, route, error));
+    let response = answered.unwrap_or_else(|error| {
+        if matches!(error.status, 401 | 403 | 429 | 503) {
+            app.protection.count_refusal(error.code);
+        }
+        refuse(&app, &ask, route, error)
+    });
     app.metrics.count_request(route.name(), response.status().as_u16());
     response
 }
@@ -190,7 +197,7 @@ fn refuse(app: &App, ask: &Ask, route: Route<'_>, error: ApiError) -> Response<B
 }
 
 /// Who may read the answers of a route across origins, by the room in `roomId` where it matters.
-fn readers(app: &App, ask: &Ask, route: Route<'_>) -> Option<String> {
+fn readers(app: &App, ask: &Ask, route: Route<'_>) -> Option<Cow<'static, str>> {
     match route {
         _ if route.is_public() => Some("*".into()),
         Route::Check => check::readers(app, ask),
@@ -199,7 +206,11 @@ fn readers(app: &App, ask: &Ask, route: Route<'_>) -> Option<String> {
     }
 }
 
-fn allow_origin(response: &mut Response<Body>, route: Route<'_>, allowed: Option<String>) {
+fn allow_origin(
+    response: &mut Response<Body>,
+    route: Route<'_>,
+    allowed: Option<Cow<'static, str>>,
+) {
     if matches!(route, Route::Check | Route::Join | Route::Status) {
         // Caches must tell origins apart also where none is allowed (C032).
         add_header(response, "vary", "Origin");
@@ -236,7 +247,7 @@ async fn dispatch(
     ask: &Ask,
     route: Route<'_>,
     body: Incoming,
-    facts: ConnectionFacts,
+    facts: &ConnectionFacts,
 ) -> Result<Response<Body>, ApiError> {
     if ask.method == Method::OPTIONS {
         return Ok(from_reply(preflight_reply(route.methods(), readers(app, ask, route))));
@@ -253,22 +264,24 @@ async fn dispatch(
         Route::Notify => Err(notify::notify(app, ask)),
         Route::Status => status::status(app, ask),
         Route::Events => {
-            let mut response = events::events(app, ask, facts.draining)?;
+            let mut response = events::events(app, ask, facts.draining.clone())?;
             // A stream owns its connection: nothing else is to be sent on it.
             response.headers_mut().remove(CONNECTION);
             Ok(response)
         }
         Route::Check => check::check(app, ask).await,
         Route::Targeting => targeting::targeting(app, ask),
-        Route::Verify => connector::verify(app, ask),
-        Route::VerifyPixel => connector::verify_pixel(app, ask),
+        Route::Verify => connector::verify(app, ask).await,
+        Route::VerifyPixel => connector::verify_pixel(app, ask).await,
         Route::Connectors => connector::registry(app, ask),
         Route::WordPressUpdate => connector::wordpress(app, ask),
         Route::Health => Ok(health::health(app)),
         Route::Version => Ok(health::version(app)),
-        Route::Admin(rest) => admin::respond(app, ask, rest, body).await,
-        Route::Metrics => admin::metrics(app, ask),
-        Route::WaitingPage(id) => Ok(waiting_page(app, ask, id).await),
+        Route::Admin(rest) => {
+            Box::pin(admin::respond(app, ask, rest, body, facts.draining.clone())).await
+        }
+        Route::Metrics => admin::metrics(app, ask).await,
+        Route::WaitingPage(id) => Ok(Box::pin(waiting_page(app, ask, id)).await),
         Route::Asset => serve_asset(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),
         Route::Snippet => Ok(serve_snippet(&ask.headers)),
         Route::Release => serve_release(ask.path(), &ask.headers).ok_or_else(ApiError::not_found),

@@ -57,7 +57,7 @@ impl ServerLimits {
     }
 }
 
-/// What a service learns about the connection of a request, as a request extension.
+/// What a service learns about the connection of a request.
 #[derive(Clone, Debug)]
 pub struct ConnectionFacts {
     /// The other end of the socket.
@@ -92,7 +92,7 @@ impl Draining {
 
 /// Serves until `shutdown` is ready and every connection has ended or the drain time is over.
 ///
-/// `service` gets each request with [`ConnectionFacts`] among its extensions. Its future is not
+/// `service` gets each request with the [`ConnectionFacts`] of its connection. Its future is not
 /// dropped when the client merely closes its sending side; it is when the connection breaks.
 pub async fn serve<S, F>(
     listener: TcpListener,
@@ -100,7 +100,7 @@ pub async fn serve<S, F>(
     limits: ServerLimits,
     shutdown: impl Future<Output = ()>,
 ) where
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    S: Fn(Request<Incoming>, Arc<ConnectionFacts>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let (drain, draining) = watch::channel(false);
@@ -224,7 +224,7 @@ struct Front<S> {
 
 impl<S, F> Front<S>
 where
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    S: Fn(Request<Incoming>, Arc<ConnectionFacts>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     fn start(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
@@ -233,7 +233,7 @@ where
         }
         let shared = Arc::new(Shared::default());
         let socket = ClientSocket::new(stream, Arc::clone(&shared), self.limits.head_time);
-        let facts = ConnectionFacts { peer, draining: self.draining.clone() };
+        let facts = Arc::new(ConnectionFacts { peer, draining: self.draining.clone() });
         let guarded = Guarded { service: self.service.clone(), shared, facts };
         let connection = self.http.serve_connection(TokioIo::new(socket), guarded).with_upgrades();
         let (mut draining, mut aborted) = (self.draining.clone(), self.aborted.clone());
@@ -265,27 +265,26 @@ where
 struct Guarded<S> {
     service: S,
     shared: Arc<Shared>,
-    facts: ConnectionFacts,
+    facts: Arc<ConnectionFacts>,
 }
 
 impl<S, F> Service<Request<Incoming>> for Guarded<S>
 where
-    S: Fn(Request<Incoming>) -> F,
+    S: Fn(Request<Incoming>, Arc<ConnectionFacts>) -> F,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Answering<F>;
 
-    fn call(&self, mut request: Request<Incoming>) -> Answering<F> {
+    fn call(&self, request: Request<Incoming>) -> Answering<F> {
         self.shared.is_busy.store(true, Ordering::Relaxed);
         let is_ambiguous = self.shared.is_ambiguous.load(Ordering::Relaxed)
             && request.headers().contains_key(TRANSFER_ENCODING);
         let answer = if is_ambiguous {
             None
         } else {
-            request.extensions_mut().insert(self.facts.clone());
-            Some(Box::pin((self.service)(request)))
+            Some(Box::pin((self.service)(request, Arc::clone(&self.facts))))
         };
         Answering { answer, shared: Arc::clone(&self.shared) }
     }

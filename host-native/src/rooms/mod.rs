@@ -1,6 +1,7 @@
 //! The live rooms of this instance: making, finding and deleting them. Each room has one task that
 //! orders its commands; everybody else reads.
 
+mod activity;
 mod changes;
 pub mod rule_hits;
 mod runtime;

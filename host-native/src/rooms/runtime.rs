@@ -8,14 +8,13 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use prometheus_client::metrics::histogram::Histogram;
 use qm_core::id::RoomId;
-use qm_core::room::{
-    Command, Event, Fact, Outcome, Presence, Refusal, Release, Room, ms_until_due, run,
-};
+use qm_core::room::{Command, Event, Fact, Outcome, Presence, Refusal, Room, ms_until_due, run};
 use qm_core::time::TimeMs;
 use rand::Rng as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::activity::{Activity, numbers_in};
 use super::changes::Changes;
 use super::rule_hits::RuleHits;
 use crate::clock::Clock;
@@ -58,6 +57,8 @@ pub struct RoomHandle {
     pub changes: Changes,
     /// Which URL rules decided how often.
     pub rule_hits: RuleHits,
+    /// What happened lately.
+    pub activity: Activity,
     clock: Clock,
 }
 
@@ -85,6 +86,7 @@ impl RoomHandle {
             state: State { room: RwLock::new(room), presence: Mutex::new(presence) },
             changes: Changes::new(),
             rule_hits: RuleHits::default(),
+            activity: Activity::default(),
             clock,
         });
         let task = Task { room: Arc::clone(&handle), log, metrics, outflow_lag, retain_ms };
@@ -150,6 +152,7 @@ impl Task {
                 count = inbox.recv_many(&mut jobs, BATCH_MAX) => if count == 0 { return },
                 () = tokio::time::sleep_until(next) => {}
             }
+            take_more(&mut inbox, &mut jobs).await;
             let Batch { events, answers, closed } = self.run_batch(&mut jobs, due);
             self.log.append(self.room.id(), &events);
             self.count(&events);
@@ -157,7 +160,7 @@ impl Task {
                 // The asker may have hung up; the place stays theirs to prove.
                 let _ = to.send(answer);
             }
-            let changed = self.room.changes.note(&self.room.state.room.read(), &events);
+            let changed = self.note(&events);
             if changed || gate_closed != gate_was_closed {
                 gate_was_closed = gate_closed;
                 wake_due.get_or_insert(last_wake + WAKE_EVERY);
@@ -171,6 +174,13 @@ impl Task {
                 return;
             }
         }
+    }
+
+    /// Tells readers-to-be and the history what was applied; whether anything changed.
+    fn note(&self, events: &[Event]) -> bool {
+        let room = self.room.state.room.read();
+        self.room.activity.note(&room, events);
+        self.room.changes.note(&room, events)
     }
 
     /// When something is due next, and whether the gate is closed now.
@@ -233,9 +243,15 @@ impl Task {
     }
 }
 
-/// Ranges hold no other numbers than those that passed, but for ones that ended before.
-fn numbers_in(release: &Release) -> u64 {
-    release.ranges.iter().map(|(from, to)| to - from + 1).sum()
+/// Lets the requests that are ready now hand in their commands too. Without it the first one of a
+/// surge would run alone, and each batch costs wake-ups, locks and a look ahead.
+async fn take_more(inbox: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) {
+    tokio::task::yield_now().await;
+    while jobs.len() < BATCH_MAX
+        && let Ok(job) = inbox.try_recv()
+    {
+        jobs.push(job);
+    }
 }
 
 fn gauge(value: u64) -> i64 {

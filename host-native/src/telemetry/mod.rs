@@ -1,14 +1,18 @@
-//! What the operator sees: log lines on standard error, and metrics.
+//! What the operator sees: log lines on standard error, metrics, and calls to a webhook.
 
+mod activity;
 mod bounded;
 mod metrics;
+mod webhook;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::config::LogFormat;
+pub use activity::{Bucket, WaitSample};
 pub use bounded::{BoundedCounter, BoundedPairCounter, OTHER};
 pub use metrics::{CONTENT_TYPE, Metrics, RoomMetrics, since};
+pub use webhook::{Webhook, WebhookError};
 
 /// Starts logging to standard error, panics included; a second call changes nothing.
 ///

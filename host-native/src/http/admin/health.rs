@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::super::answer;
 use super::super::app::App;
 use super::super::body::Body;
+use super::super::error::ApiError;
 use super::super::health::facts;
 use crate::config::Limit;
 use crate::rooms::RoomHandle;
 
 /// Answers with everything an operator should know about this instance.
-#[must_use]
-pub(super) fn health(app: &App) -> Response<Body> {
+pub(super) async fn health(app: &App) -> Result<Response<Body>, ApiError> {
     let rooms = app.rooms.all();
     let open: Vec<&str> = rooms
         .iter()
@@ -25,6 +25,7 @@ pub(super) fn health(app: &App) -> Response<Body> {
     let more = json!({
         "config": config(app),
         "storage": { "memory": { "rooms": rooms.len() } },
+        "alerts": app.webhook.is_some(),
         "warnings": warnings,
         "unknownRoomChecks": app.metrics.unknown_room_checks.snapshot(),
         "refusedOriginChecks": app.metrics.refused_origin_checks.snapshot(),
@@ -37,7 +38,7 @@ pub(super) fn health(app: &App) -> Response<Body> {
     if let Value::Object(more) = more {
         body.extend(more);
     }
-    answer::json(&body)
+    Ok(answer::json(&body))
 }
 
 fn config(app: &App) -> Value {

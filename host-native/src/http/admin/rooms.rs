@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hyper::Response;
+use qm_core::id::{Place, RoomId};
 use qm_core::room::patch::{Patch, PatchError, parse_flush_count, parse_room_body, parse_ticket};
 use qm_core::room::{Command, Outcome};
 use qm_core::target::{Action, Scope};
@@ -15,7 +16,11 @@ use super::super::body::Body;
 use super::super::error::ApiError;
 use super::super::request::Ask;
 use super::super::visitor::join::refusal;
+use super::auth::{Principal, unavailable};
+use super::trail;
 use crate::rooms::RoomHandle;
+use crate::side::credential::Role;
+use crate::side::notice::NoticeKey;
 
 type Answer = Result<Response<Body>, ApiError>;
 
@@ -38,74 +43,137 @@ fn done(room: &RoomHandle, more: Value) -> Response<Body> {
 }
 
 /// `GET /rooms`.
-pub(super) fn list(app: &App) -> Response<Body> {
-    let rooms: Vec<Value> = app.rooms.all().iter().map(|room| item(room)).collect();
+pub(super) fn list(app: &App, who: &Principal) -> Response<Body> {
+    let tell = |room: &Arc<RoomHandle>| {
+        let mut item = room.look(|room, _, now| room.list_item(now));
+        if who.role == Role::Monitor {
+            redact(&mut item);
+        }
+        Value::from(item)
+    };
+    let rooms: Vec<Value> = app.rooms.all().iter().map(tell).collect();
     answer::json(&json!({ "rooms": rooms, "now": app.clock.now() }))
 }
 
+/// Takes out what a monitor link must not tell (ADM-32): internal addresses, lists of origins and
+/// URL rules.
+pub(super) fn redact(item: &mut Map<String, Value>) {
+    for name in ["proxyOrigin", "returnOrigins", "tagOrigins", "urlPatterns"] {
+        item.remove(name);
+    }
+    if let Some(autotune) = item.get_mut("autotune").and_then(Value::as_object_mut) {
+        autotune.remove("probeUrl");
+    }
+    item.insert("redacted".into(), true.into());
+}
+
 /// `POST /rooms`: makes or edits a room.
-pub(super) async fn save(app: &App, body: &Map<String, Value>) -> Answer {
+pub(super) async fn save(
+    app: &App,
+    ask: &Ask,
+    who: &Principal,
+    body: &Map<String, Value>,
+) -> Answer {
     let (id, patch) = parse_room_body(body).map_err(bad_setting)?;
-    if id.is_reserved() && app.rooms.find(&id).is_none() {
+    let existing = app.rooms.find(&id);
+    if id.is_reserved() && existing.is_none() {
         return Err(ApiError::invalid_room_id().with_message("this room id is reserved"));
     }
+    let before = existing.map_or_else(Map::new, |room| settings_map(&room));
     let (room, created) = app.rooms.save(&id, patch).await.map_err(bad_setting)?;
+    let action = if created { "room_created" } else { "room_edited" };
+    let detail = trail::difference(&before, &settings_map(&room));
+    trail::record(app, ask, who, action, Some(&id), detail).await;
     Ok(answer::json(&json!({ "ok": true, "created": created, "room": item(&room) })))
 }
 
 /// `DELETE /rooms/:id`.
-pub(super) async fn delete(app: &App, id: &qm_core::id::RoomId) -> Answer {
-    if app.rooms.delete(id).await {
-        Ok(answer::json(&json!({ "ok": true })))
-    } else {
-        Err(ApiError::room_not_found())
+pub(super) async fn delete(app: &App, ask: &Ask, who: &Principal, id: &RoomId) -> Answer {
+    let room = app.rooms.find(id).ok_or_else(ApiError::room_not_found)?;
+    let before = settings_map(&room);
+    if !app.rooms.delete(id).await {
+        return Err(ApiError::room_not_found());
     }
+    app.protection.forget(id);
+    let detail = json!({ "before": before, "after": null });
+    trail::record(app, ask, who, "room_deleted", Some(id), detail).await;
+    Ok(answer::json(&json!({ "ok": true })))
 }
 
-/// Reads the body of `state`.
-pub(super) fn state_patch(body: &Map<String, Value>) -> Result<Patch, ApiError> {
-    Patch::parse_state(body).map_err(bad_setting)
+fn settings_map(room: &RoomHandle) -> Map<String, Value> {
+    room.look(|room, _, _| trail::settings_of(room))
 }
 
-/// Reads the body of `rate`.
-pub(super) fn rate_patch(body: &Map<String, Value>) -> Result<Patch, ApiError> {
-    Patch::parse_rate(body).map_err(bad_setting)
+/// One change of a room: who asked, and of which room.
+pub(super) struct Work<'a> {
+    pub(super) app: &'a App,
+    pub(super) ask: &'a Ask,
+    pub(super) who: &'a Principal,
+    pub(super) room: &'a Arc<RoomHandle>,
 }
 
-/// Reads the body of `schedule`.
-pub(super) fn schedule_patch(body: &Map<String, Value>) -> Result<Patch, ApiError> {
-    Patch::parse_schedule(body).map_err(bad_setting)
-}
-
-/// `POST /rooms/:id/state`, `rate` and `schedule`.
-pub(super) async fn change(room: &RoomHandle, patch: Patch) -> Answer {
-    room.submit(Command::Configure(Box::new(patch))).await.map_err(refusal)?;
-    Ok(done(room, json!({})))
-}
-
-/// `POST /rooms/:id/flush`.
-pub(super) async fn flush(room: &RoomHandle, body: &Map<String, Value>) -> Answer {
-    let count = parse_flush_count(body).map_err(bad_setting)?;
-    match room.submit(Command::Flush { count }).await.map_err(refusal)? {
-        Outcome::Released(released) => Ok(done(room, json!({ "released": released }))),
-        _ => Err(ApiError::internal()),
+impl Work<'_> {
+    async fn record(&self, action: &str, detail: Value) {
+        trail::record(self.app, self.ask, self.who, action, Some(self.room.id()), detail).await;
     }
-}
 
-/// `POST /rooms/:id/eject`.
-pub(super) async fn eject(room: &RoomHandle, body: &Map<String, Value>) -> Answer {
-    let ticket = parse_ticket(body).map_err(bad_setting)?;
-    room.submit(Command::Eject { ticket }).await.map_err(refusal)?;
-    Ok(done(room, json!({ "ejected": ticket })))
-}
+    async fn change(&self, action: &str, patch: Patch) -> Answer {
+        let before = settings_map(self.room);
+        self.room.submit(Command::Configure(Box::new(patch))).await.map_err(refusal)?;
+        self.record(action, trail::difference(&before, &settings_map(self.room))).await;
+        Ok(done(self.room, json!({})))
+    }
 
-/// `POST /rooms/:id/purge`.
-pub(super) async fn purge(room: &RoomHandle) -> Answer {
-    match room.submit(Command::Purge).await.map_err(refusal)? {
-        Outcome::Purged { waiting, pre_queue } => {
-            Ok(done(room, json!({ "purged": waiting + pre_queue, "preQueue": pre_queue })))
-        }
-        _ => Err(ApiError::internal()),
+    /// `POST /rooms/:id/state`.
+    pub(super) async fn set_state(&self, body: &Map<String, Value>) -> Answer {
+        self.change("state_set", Patch::parse_state(body).map_err(bad_setting)?).await
+    }
+
+    /// `POST /rooms/:id/rate`.
+    pub(super) async fn set_rate(&self, body: &Map<String, Value>) -> Answer {
+        self.change("rate_set", Patch::parse_rate(body).map_err(bad_setting)?).await
+    }
+
+    /// `POST /rooms/:id/schedule`.
+    pub(super) async fn schedule(&self, body: &Map<String, Value>) -> Answer {
+        self.change("schedule_set", Patch::parse_schedule(body).map_err(bad_setting)?).await
+    }
+
+    /// `POST /rooms/:id/flush`.
+    pub(super) async fn flush(&self, body: &Map<String, Value>) -> Answer {
+        let count = parse_flush_count(body).map_err(bad_setting)?;
+        let outcome = self.room.submit(Command::Flush { count }).await.map_err(refusal)?;
+        let Outcome::Released(released) = outcome else { return Err(ApiError::internal()) };
+        let after = json!({ "count": count, "released": released });
+        self.record("flushed", json!({ "before": null, "after": after })).await;
+        Ok(done(self.room, json!({ "released": released })))
+    }
+
+    /// `POST /rooms/:id/eject`.
+    pub(super) async fn eject(&self, body: &Map<String, Value>) -> Answer {
+        let ticket = parse_ticket(body).map_err(bad_setting)?;
+        self.room.submit(Command::Eject { ticket }).await.map_err(refusal)?;
+        let key = NoticeKey {
+            room: self.room.id().clone(),
+            generation: self.room.generation(),
+            place: Place::Ticket(ticket),
+        };
+        self.app.side.remove_notice(&key).await.map_err(unavailable)?;
+        self.record("ejected", json!({ "before": { "ticket": ticket }, "after": null })).await;
+        Ok(done(self.room, json!({ "ejected": ticket })))
+    }
+
+    /// `POST /rooms/:id/purge`.
+    pub(super) async fn purge(&self) -> Answer {
+        let outcome = self.room.submit(Command::Purge).await.map_err(refusal)?;
+        let Outcome::Purged { waiting, pre_queue } = outcome else {
+            return Err(ApiError::internal());
+        };
+        let (id, generation) = (self.room.id(), self.room.generation());
+        self.app.side.remove_room_notices(id, generation).await.map_err(unavailable)?;
+        let before = json!({ "waiting": waiting, "preQueue": pre_queue });
+        self.record("purged", json!({ "before": before, "after": null })).await;
+        Ok(done(self.room, json!({ "purged": waiting + pre_queue, "preQueue": pre_queue })))
     }
 }
 

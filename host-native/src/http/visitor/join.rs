@@ -7,7 +7,7 @@ use qm_core::id::RoomId;
 use qm_core::room::config::Protection;
 use qm_core::room::view::Frame;
 use qm_core::room::{Command, Join, Outcome, Refusal, Room};
-use qm_core::score::{ENFORCE_AT, RequestFacts, score, signals_of};
+use qm_core::score::{ENFORCE_AT, RequestFacts, Signals, score, signals_of};
 use serde_json::{Map, Value};
 
 use super::super::answer::{add_header, json, set_cookies};
@@ -48,13 +48,12 @@ pub async fn join(
         Some(_) => return Err(ApiError::invalid_token_field()),
     };
     let room = app.rooms.find(&room_named(body)?);
+    let scored = room.as_ref().and_then(|handle| handle.look(|room, _, _| scored(app, ask, room)));
     let joined = match (take_quota(app, ask, "join"), &room) {
         (Err(error), _) => Err(error),
         (Ok(()), None) => Err(ApiError::room_not_found()),
-        (Ok(()), Some(room)) => take_place(app, ask, room, token).await,
+        (Ok(()), Some(room)) => take_scored_place(app, ask, room, token, scored.as_ref()).await,
     };
-    let protection =
-        room.as_ref().and_then(|room| room.look(|room, _, _| protection_header(ask, app, room)));
     let mut response = match joined {
         Ok(joined) => {
             app.metrics.join_seconds.observe(started.elapsed().as_secs_f64());
@@ -62,9 +61,12 @@ pub async fn join(
             set_cookies(&mut response, &joined.cookies);
             response
         }
-        Err(error) => error.into_response(),
+        Err(error) => {
+            app.protection.count_refusal(error.code);
+            error.into_response()
+        }
     };
-    if let Some((_, header)) = protection {
+    if let Some(header) = scored.and_then(|scored| scored.header()) {
         response.headers_mut().insert(PROTECTION.clone(), header);
     }
     add_header(&mut response, "vary", "Origin");
@@ -104,13 +106,22 @@ pub async fn take_place(
     room: &RoomHandle,
     token: Option<&str>,
 ) -> Result<Joined, ApiError> {
-    let refused = room.look(|room, _, _| {
-        let score = protection_header(ask, app, room)?;
-        let enforced = room.settings().protection == Protection::Enforce;
-        (enforced && score.0 >= ENFORCE_AT).then(ApiError::blocked_by_protection)
-    });
-    if let Some(error) = refused {
-        return Err(error);
+    let scored = room.look(|room, _, _| scored(app, ask, room));
+    take_scored_place(app, ask, room, token, scored.as_ref()).await
+}
+
+async fn take_scored_place(
+    app: &App,
+    ask: &Ask,
+    room: &RoomHandle,
+    token: Option<&str>,
+    scored: Option<&Scored>,
+) -> Result<Joined, ApiError> {
+    if let Some(scored) = scored {
+        app.protection.count(room.id(), &scored.signals, scored.is_refused());
+        if scored.is_refused() {
+            return Err(ApiError::blocked_by_protection());
+        }
     }
     let mut held: Vec<Held> = token.and_then(|text| verify(app, ask, text)).into_iter().collect();
     held.retain(|held| held.token.room == *room.id());
@@ -146,16 +157,32 @@ pub fn refusal(refusal: Refusal) -> ApiError {
     }
 }
 
-/// The score of a request in a protected room, with the header that tells it (HOL-39).
-fn protection_header(ask: &Ask, app: &App, room: &Room) -> Option<(u8, HeaderValue)> {
-    let mode = match room.settings().protection {
-        Protection::Off => return None,
-        Protection::Monitor => "monitor",
-        Protection::Enforce => "enforce",
-    };
+/// What speaks against a request in a protected room (HOL-39).
+struct Scored {
+    signals: Signals,
+    mode: Protection,
+}
+
+impl Scored {
+    fn is_refused(&self) -> bool {
+        self.mode == Protection::Enforce && score(&self.signals) >= ENFORCE_AT
+    }
+
+    fn header(&self) -> Option<HeaderValue> {
+        let (value, mode) = (score(&self.signals), self.mode.as_str());
+        HeaderValue::from_str(&format!("score={value}; mode={mode}")).ok()
+    }
+}
+
+/// Scores a request; `None` in a room without protection.
+fn scored(app: &App, ask: &Ask, room: &Room) -> Option<Scored> {
+    let mode = room.settings().protection;
+    if mode == Protection::Off {
+        return None;
+    }
     let entries = forwarded_for(&ask.headers).map_or(0, |list| list.split(',').count());
     let agent = ask.user_agent();
-    let value = score(&signals_of(&RequestFacts {
+    let signals = signals_of(&RequestFacts {
         user_agent: agent.as_deref(),
         accept_language: ask.header(ACCEPT_LANGUAGE),
         accept: ask.header(ACCEPT),
@@ -163,10 +190,9 @@ fn protection_header(ask: &Ask, app: &App, room: &Room) -> Option<(u8, HeaderVal
         is_navigation: ask.header(HeaderName::from_static("sec-fetch-mode")) == Some("navigate"),
         forwarded_entries: entries,
         trusted_proxies: app.config.trust_proxy.hops(),
-        regular_cadence: false,
-    }));
-    let header = HeaderValue::from_str(&format!("score={value}; mode={mode}")).ok()?;
-    Some((value, header))
+        regular_cadence: app.protection.cadence.note(ask.address.group(), ask.now),
+    });
+    Some(Scored { signals, mode })
 }
 
 /// Browsers send `Sec-Fetch-*` to https and to their own machine only: elsewhere none is missing.

@@ -1,5 +1,8 @@
 //! `GET /api/status`: where a place stands (STA-*).
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use hyper::Response;
 use qm_core::door::gate::allowed_origin;
 use qm_core::id::RoomId;
@@ -15,8 +18,6 @@ use super::claim::{Held, named_token, owners, session_ids};
 use super::place::{Told, tell};
 use super::session::place_cookies;
 use crate::rooms::RoomHandle;
-
-use std::sync::Arc;
 
 /// A held token with the room it names, when that is the room's present generation.
 pub struct Standing {
@@ -105,13 +106,13 @@ pub fn status(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
 
 /// Who may read an answer about the room in `roomId` across origins; no room, nobody.
 #[must_use]
-pub fn readers(app: &App, ask: &Ask) -> Option<String> {
+pub fn readers(app: &App, ask: &Ask) -> Option<Cow<'static, str>> {
     let room = RoomId::parse(&ask.parameter("roomId")?).ok()?;
     readers_of(&*app.rooms.find(&room)?, ask)
 }
 
 /// Who may read an answer about this room across origins (HOL-58).
 #[must_use]
-pub fn readers_of(room: &RoomHandle, ask: &Ask) -> Option<String> {
+pub fn readers_of(room: &RoomHandle, ask: &Ask) -> Option<Cow<'static, str>> {
     room.look(|room, _, _| allowed_origin(room.settings(), ask.origin()))
 }
