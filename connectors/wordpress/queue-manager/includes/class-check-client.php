@@ -44,7 +44,21 @@ final class CheckClient {
 	 * @param float  $seconds How long to wait at most.
 	 */
 	public function check( string $query, float $seconds ): CheckAnswer {
-		$response = $this->get( '/api/v1/check?' . $query, $seconds );
+		$until = microtime( true ) + $seconds;
+		$guard = static function () use ( $until ): void {
+			if ( microtime( true ) > $until ) {
+				throw new SlowAnswer();
+			}
+		};
+		// Without the curl extension the timeout counts from byte to byte, not for the whole answer.
+		add_action( 'requests-request.progress', $guard );
+		try {
+			$response = $this->get( '/api/v1/check?' . $query, $seconds );
+		} catch ( SlowAnswer $slow ) {
+			return new CheckAnswer( CheckAnswer::FAILURE, 'timeout' );
+		} finally {
+			remove_action( 'requests-request.progress', $guard );
+		}
 		if ( is_wp_error( $response ) ) {
 			$message = $response->get_error_message();
 			$reason  = preg_match( '/timed? ?out|cURL error 28/i', $message ) ? 'timeout' : 'unreachable';

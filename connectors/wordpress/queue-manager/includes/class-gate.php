@@ -53,6 +53,11 @@ final class Gate {
 		$server  = wp_unslash( $_SERVER );
 		$ip      = self::client_address( $proxy, $server );
 		$request = new PageRequest( $server, Site::origin(), $settings->room, $ip );
+		if ( self::is_for_machines( $request ) ) {
+			$outcome               = new Outcome( Outcome::SERVE );
+			$outcome->is_protected = false;
+			return $outcome;
+		}
 		$queue   = new QueueServer( $settings->server, $settings->room );
 		$client  = new CheckClient( $settings->server, $settings->key() );
 		$clock   = static function (): float {
@@ -75,6 +80,17 @@ final class Gate {
 			return $outcome;
 		}
 		return $door->decide( $request, CheckQuery::addresses( $request, $canonical, ! $rules->is_empty() ) );
+	}
+
+	/**
+	 * Whether the request is for one of the two files that WordPress makes up for crawlers and
+	 * browsers. The exact address counts: `?robots=1` on another one could carry a shop's action.
+	 *
+	 * @param PageRequest $request The request.
+	 */
+	private static function is_for_machines( PageRequest $request ): bool {
+		$target = substr( $request->address, strlen( Site::origin() ) );
+		return ( is_robots() && '/robots.txt' === $target ) || ( is_favicon() && '/favicon.ico' === $target );
 	}
 
 	/**

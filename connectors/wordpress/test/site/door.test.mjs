@@ -51,6 +51,15 @@ test('administration, login and the programming interface stay reachable', async
   assert.equal((await site.get('/wp-admin/', { headers: { Cookie: site.cookie } })).status, 200);
 });
 
+test('crawlers read robots.txt, and its name opens nothing else', async () => {
+  await arm();
+  const robots = await site.get('/robots.txt');
+  assert.deepEqual([robots.status, /User-agent/.test(robots.text)], [200, true]);
+  for (const target of ['/?robots=1', '/checkout/?robots=1', '/robots.txt?wc-ajax=checkout', '/robots.txt/', '/?favicon=1']) {
+    assert.ok((await site.get(target)).headers.location?.startsWith(`${server.url}/w/`), target);
+  }
+});
+
 test('a released visitor walks in, and stays in', async () => {
   const room = await arm();
   const visitor = await released(room);

@@ -158,6 +158,25 @@ test('many visitors at once each get their own answer', async () => {
   });
 });
 
+test('without the curl extension', async (t) => {
+  const plain = await Site.start({ withoutCurl: true });
+  t.after(() => plain.stop());
+  await plain.save({ server: queue.url, room: 'checkout', key: 'pk_test_1', is_wanted: '1' });
+  assert.equal((await plain.get('/checkout/')).headers.location, waiting('/checkout/'));
+  queue.answer = () => {};
+  assertOpen(await plain.get('/checkout/'), 'timeout');
+  queue.answer = (request, response) => {
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    const timer = setInterval(() => response.write(' '), 100);
+    response.on('close', () => clearInterval(timer));
+  };
+  assertOpen(await plain.get('/checkout/'), 'timeout');
+  queue.answer = queue.json(500, '');
+  assertOpen(await plain.get('/checkout/'), 'http-500');
+  queue.answer = queue.json(200, `{"action":"queue","x":"${'a'.repeat(70_000)}"}`);
+  assertOpen(await plain.get('/checkout/'), 'invalid-response');
+});
+
 test('a server that is gone, and one whose port swallows everything', async () => {
   const hole = net.createServer(() => {}).listen(0, '127.0.0.1');
   await new Promise((resolve) => hole.once('listening', resolve));

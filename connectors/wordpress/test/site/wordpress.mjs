@@ -74,7 +74,8 @@ require_once ABSPATH . 'wp-settings.php';
 `;
 
 export class Site {
-  static async start() {
+  /** `withoutCurl`: WordPress falls back to plain sockets. */
+  static async start({ withoutCurl = false } = {}) {
     const site = new Site();
     site.folder = fs.mkdtempSync(path.join(os.tmpdir(), 'qm-wp-'));
     site.root = path.join(site.folder, 'www');
@@ -87,7 +88,7 @@ export class Site {
     fs.writeFileSync(path.join(site.root, 'wp-config.php'), config(site.database.socket));
     site.logFile = path.join(site.folder, 'php.log');
     site.port = await freePort();
-    const ini = ['-d', 'output_buffering=0', '-d', 'log_errors=1', '-d', 'display_errors=0', '-d', 'error_log=', '-d', 'error_reporting=E_ALL'];
+    const ini = ['-d', 'output_buffering=0', '-d', 'log_errors=1', '-d', 'display_errors=0', '-d', 'error_log=', '-d', 'error_reporting=E_ALL', ...(withoutCurl ? ['-d', 'disable_functions=curl_init'] : [])];
     site.web = start('php', [...ini, '-S', `127.0.0.1:${site.port}`, '-t', site.root, path.join(HERE, 'router.php')], { env: { ...process.env, PHP_CLI_SERVER_WORKERS: '4' }, detached: true }, site.logFile);
     await until(() => site.request('GET', '/wp-admin/install.php'), 'a web server', 20_000);
     await site.install();
