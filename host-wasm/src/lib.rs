@@ -1,5 +1,5 @@
-//! The edge host: the rules of `qm-core` in WebAssembly. Either behind a plain C ABI that any runtime
-//! can call without generated glue, or, with the feature `worker`, as a Cloudflare Worker.
+//! The edge host: the rules of `qm-core` in WebAssembly. Either behind a plain C ABI that any
+//! runtime calls without generated glue, or, with the feature `worker`, as a Cloudflare Worker.
 //! Decisions come from the core alone.
 
 #[cfg(not(feature = "worker"))]

@@ -56,7 +56,7 @@ class Lines extends Log {
 
 export class World {
   /** `queue(request, response, url)` answers for the queue server, `site` for the shop. */
-  static async start({ form, vars = {}, queue, site, analytics }) {
+  static async start({ form, vars = {}, queue, site, wrap }) {
     const world = new World();
     world.queue = queue ?? ((_, response) => json(response, 500, {}));
     world.site = site ?? ((request, response) => json(response, 200, { site: true, headers: request.headers, url: request.url }));
@@ -68,8 +68,11 @@ export class World {
     await new Promise((resolve) => world.proxy.listen(0, '127.0.0.1', resolve));
     const bindings = { QM_SERVER: QUEUE, QM_ROOM: 'checkout', QM_PUBLIC_API_KEY: KEY, ...vars };
     for (const [name, value] of Object.entries(bindings)) if (value === undefined) delete bindings[name];
+    const { modules } = FORMS[form]();
+    // A module of the test around the Worker, which it imports as `DOOR`.
+    if (wrap) modules.unshift({ type: 'ESModule', path: 'main.js', contents: wrap.replace('DOOR', `./${modules[0].path}`) });
     world.miniflare = new Miniflare({
-      ...FORMS[form](),
+      modules,
       compatibilityDate: '2025-01-01',
       bindings,
       log: new Lines(),
@@ -80,7 +83,6 @@ export class World {
           });
       },
       outboundService: { external: { address: `127.0.0.1:${world.proxy.address().port}`, http: { style: 'proxy' } } },
-      ...(analytics ? { analyticsEngineDatasets: { QM_ANALYTICS: { dataset: 'qm' } } } : {}),
     });
     world.at = await world.miniflare.ready;
     return world;

@@ -303,8 +303,9 @@ enum Visitor {
 }
 
 fn visitor(settings: &Settings, facts: &Facts<'_>) -> Visitor {
-    if let Some(text) = facts.address {
-        return Address::parse_voucher(text).map_or(Visitor::Unknown, Visitor::Known);
+    // What the site's own code gives may come from a header: an unusable one opens nothing.
+    if let Some(address) = facts.address.and_then(Address::parse_voucher) {
+        return Visitor::Known(address);
     }
     let forwarding = Forwarding {
         peer: facts.peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
