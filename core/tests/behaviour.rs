@@ -159,7 +159,7 @@ fn cookies(expect: &Value, settings: &Value) -> Vec<String> {
 
 fn outcome_of_reply(reply: &Reply, expect: &Value) -> Value {
     let header = |name: &str| {
-        reply.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_str())
+        reply.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| &**value)
     };
     assert_eq!(header("cache-control"), Some("no-store"));
     let location = header("location");
@@ -215,7 +215,7 @@ fn run(table: &Value, row: &Value) -> Result<(), String> {
         }
         Step::Respond(respond) => {
             let set = respond.reply.headers.iter().filter(|(name, _)| *name == "set-cookie");
-            let cookies = set.map(|(_, value)| value.clone()).collect();
+            let cookies = set.map(|(_, value)| value.to_string()).collect();
             (outcome_of_reply(&respond.reply, &expect), cookies)
         }
     };

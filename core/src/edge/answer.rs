@@ -172,7 +172,7 @@ fn pass(settings: &Settings, mut pending: Pending, reason: &str, body: &Value) -
     match clean {
         Some(page) if pending.is_safe => {
             let mut reply = redirect(page);
-            reply.headers.extend(cookies.into_iter().map(|cookie| ("set-cookie", cookie)));
+            reply.headers.extend(cookies.into_iter().map(|cookie| ("set-cookie", cookie.into())));
             Step::Respond(Respond { reply, note, door_key })
         }
         url => Step::Forward(Forward { failover: None, url, cookies, note, door_key }),

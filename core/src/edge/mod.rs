@@ -344,6 +344,6 @@ fn respond(reply: Reply, note: Option<Note>) -> Step {
 
 fn redirect(location: String) -> Reply {
     let mut reply = Reply::empty(302);
-    reply.headers.splice(0..0, vec![("location", location)]);
+    reply.headers.splice(0..0, vec![("location", location.into())]);
     reply
 }
