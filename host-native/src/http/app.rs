@@ -11,7 +11,6 @@ use super::visitor::streams::Streams;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::config::{Config, Limit};
-use crate::connector::checkin::Checkins;
 use crate::guard::auth::{AdminKey, EdgeSecret, LockOut, PublicKeys};
 use crate::guard::protection::Protection;
 use crate::guard::rate::Quota;
@@ -66,8 +65,6 @@ pub struct App {
     pub notify_quota: Quota,
     /// Counters and histograms.
     pub metrics: Arc<Metrics>,
-    /// Who verified an installation.
-    pub checkins: Checkins,
     /// Open visitor streams.
     pub streams: Arc<Streams>,
     /// The limit on file descriptors.
@@ -112,7 +109,6 @@ impl App {
             join_quota: Quota::new(config.limits.join_per_minute),
             check_quota: Quota::new(config.limits.check_per_minute),
             notify_quota: Quota::new(config.limits.notify_per_minute),
-            checkins: Checkins::default(),
             streams: Arc::new(Streams::new(
                 config.limits.streams_total,
                 config.limits.streams_per_address,

@@ -15,7 +15,7 @@ use super::body::Body;
 use super::error::ApiError;
 use super::request::Ask;
 use super::visitor::status::take_quota;
-use crate::connector::checkin::CheckinKey;
+use crate::connector::checkin;
 use crate::connector::registry::{registry as registry_document, wordpress_update};
 use crate::connector::verify::{Check, Inquiry, KeyShown, Site, Status, checks};
 use crate::guard::auth::{Credential, bearer};
@@ -24,9 +24,9 @@ use crate::guard::auth::{Credential, bearer};
 ///
 /// # Errors
 /// `rate_limited`, `invalid_room_id`.
-pub fn verify(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
+pub async fn verify(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
     take_quota(app, ask, "verify")?;
-    let checks = check_installation(app, ask)?;
+    let checks = check_installation(app, ask).await?;
     let list: Vec<Value> = checks.iter().map(Check::to_json).collect();
     let mut response = json_answer(&json!({
         "ok": is_ok(&checks),
@@ -46,9 +46,9 @@ const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\0\0\0!\xf9\x04\x01\0\0\0
 ///
 /// # Errors
 /// `rate_limited`, `invalid_room_id`.
-pub fn verify_pixel(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
+pub async fn verify_pixel(app: &App, ask: &Ask) -> Result<Response<Body>, ApiError> {
     take_quota(app, ask, "verify.gif")?;
-    let checks = check_installation(app, ask)?;
+    let checks = check_installation(app, ask).await?;
     let failed = checks.iter().filter(|check| check.status == Status::Fail);
     let ids: Vec<&str> = failed.map(|check| check.id).collect();
     let mut response = if ids.is_empty() {
@@ -78,7 +78,7 @@ fn is_ok(checks: &[Check]) -> bool {
 }
 
 /// Verifies what the request describes and records that somebody did (VER-05).
-fn check_installation(app: &App, ask: &Ask) -> Result<Vec<Check>, ApiError> {
+async fn check_installation(app: &App, ask: &Ask) -> Result<Vec<Check>, ApiError> {
     let id = ask.parameter("roomId").unwrap_or_default();
     let id = RoomId::parse(&id).map_err(|_| ApiError::invalid_room_id())?;
     let origin = ask.parameter("origin");
@@ -100,14 +100,7 @@ fn check_installation(app: &App, ask: &Ask) -> Result<Vec<Check>, ApiError> {
         None => checks(&inquiry, None),
     };
     if !ask.is_head() {
-        let site = match &inquiry.site {
-            Site::Named(origin) => origin.as_str(),
-            Site::Unnamed | Site::Unusable => "",
-        };
-        let version = version.as_deref().unwrap_or_default();
-        let connector = inquiry.connector.unwrap_or_default();
-        let key = CheckinKey::new(connector, version, id.as_str(), site);
-        app.checkins.record(key, is_ok(&checks), ask.now);
+        checkin::note(&app.side, &inquiry, is_ok(&checks), ask.now).await;
     }
     Ok(checks)
 }

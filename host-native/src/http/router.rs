@@ -287,8 +287,8 @@ async fn dispatch(
         }
         Route::Check => check::check(app, ask).await,
         Route::Targeting => targeting::targeting(app, ask),
-        Route::Verify => connector::verify(app, ask),
-        Route::VerifyPixel => connector::verify_pixel(app, ask),
+        Route::Verify => connector::verify(app, ask).await,
+        Route::VerifyPixel => connector::verify_pixel(app, ask).await,
         Route::Connectors => connector::registry(app, ask),
         Route::WordPressUpdate => connector::wordpress(app, ask),
         Route::Health => Ok(health::health(app)),
