@@ -18,7 +18,8 @@ pub(super) fn apply(room: &mut Room, event: &Event) {
     room.head = event.seq;
     room.last_at = room.last_at.max(at);
     match &event.fact {
-        Fact::RoomOpened { .. } => {}
+        // What is void never reaches a replica, so there is nothing to take back.
+        Fact::RoomOpened { .. } | Fact::Voided { .. } => {}
         Fact::RoomConfigured { settings } => configure(room, (**settings).clone(), at),
         Fact::StateChanged { state } => room.settings.state = *state,
         Fact::RateChanged { rate } => {

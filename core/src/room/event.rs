@@ -148,6 +148,14 @@ pub enum Fact {
         /// All tickets up to this one.
         up_to: u64,
     },
+    /// Settles what became of events whose record was in doubt: those of the range that stand
+    /// before this one never happened. An empty range says that they all did.
+    Voided {
+        /// The first of them.
+        from_seq: u64,
+        /// The last of them.
+        to_seq: u64,
+    },
     /// The room was deleted: always the last event of a generation.
     RoomClosed,
 }
@@ -197,6 +205,7 @@ impl Fact {
             Self::PreLeft { .. } => "pre_left",
             Self::Purged => "purged",
             Self::Forgotten { .. } => "forgotten",
+            Self::Voided { .. } => "voided",
             Self::RoomClosed => "room_closed",
         }
     }
@@ -216,6 +225,24 @@ impl Fact {
         };
         many.iter().copied().chain(one).map(move |n| (n, reason))
     }
+}
+
+/// The events of a log that happened: those without the ones that a later event voids. A log must
+/// be folded through this.
+pub fn effective(events: &[Event]) -> impl Iterator<Item = &Event> + '_ {
+    let void = |event: &Event| match event.fact {
+        Fact::Voided { from_seq, to_seq } if from_seq <= to_seq => {
+            Some((from_seq, to_seq, event.seq))
+        }
+        _ => None,
+    };
+    let ranges: Vec<_> = events.iter().filter_map(void).collect();
+    events.iter().filter(move |event| {
+        let hit = |(from, to, at): &(u64, u64, u64)| {
+            event.seq >= *from && event.seq <= *to && event.seq < *at
+        };
+        !ranges.iter().any(hit)
+    })
 }
 
 mod hex_seed {

@@ -1,12 +1,14 @@
 //! The release rate as a token bucket (HOL-54): refilled continuously, holding at most one second's
 //! worth and at least one release, so that an idle or paused room saves up no burst.
 
+use serde::{Deserialize, Serialize};
+
 use super::config::Rate;
 use super::fingerprint::Fingerprint;
 use crate::time::TimeMs;
 
 /// Credit for timed releases at a point in time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Outflow {
     credit: f64,
     as_of: TimeMs,

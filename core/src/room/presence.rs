@@ -2,19 +2,41 @@
 //! beside the room's log and never in it: a decision reads them and records only its outcome, and
 //! a replay does not need them. Hosts share them between instances in batches.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
 
 use hashbrown::HashMap;
 
 use super::Room;
 use super::event::{Event, Fact, Release};
+use super::news::News;
 use crate::time::TimeMs;
 
 /// Tenths of a second since the room was made, plus one: 0 is "never seen". Four octets a ticket.
 type Moment = u32;
 
+/// An old value of who is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Old {
+    Seen(u64, Moment),
+    Reference(u64, Option<Moment>),
+    /// Whether the pair was among those who never learned.
+    Unlearned((Moment, u64), bool),
+    Touched(u64, Option<TimeMs>),
+}
+
+/// What to put back after a rehearsal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Undo {
+    old: Vec<Old>,
+    /// Moments that were forgotten, oldest first.
+    forgotten: Vec<Moment>,
+    seen_length: usize,
+}
+
 /// When owners were seen, which of them know of their pass, and when sessions were used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
     origin: TimeMs,
     seen: VecDeque<Moment>,
@@ -25,6 +47,9 @@ pub struct Presence {
     unlearned: BTreeSet<(Moment, u64)>,
     touched: HashMap<u64, TimeMs>,
     by_touch: BTreeSet<(TimeMs, u64)>,
+    undo: Option<Box<Undo>>,
+    /// What other instances have not heard yet; `None` when there are none.
+    news: Option<Box<News>>,
 }
 
 impl Presence {
@@ -39,6 +64,8 @@ impl Presence {
             unlearned: BTreeSet::new(),
             touched: HashMap::new(),
             by_touch: BTreeSet::new(),
+            undo: None,
+            news: None,
         }
     }
 
@@ -47,28 +74,33 @@ impl Presence {
         let before = self.seen_at(number);
         // Another instance's clock may be behind: nobody is seen less by being seen again.
         let moment = self.moment(now).max(before);
-        if self.unlearned.remove(&(before, number)) && !told_passed {
-            self.unlearned.insert((moment, number));
+        if self.set_unlearned((before, number), false) && !told_passed {
+            self.set_unlearned((moment, number), true);
         }
         self.set_seen(number, moment);
+        if let Some(news) = &mut self.news {
+            news.saw_ticket(number, now, told_passed);
+        }
     }
 
     /// The owner of a pre-queue place was seen.
     pub fn saw_reference(&mut self, reference: u64, now: TimeMs) {
         let moment = self.moment(now);
-        if let Some(seen) = self.seen_references.get_mut(&reference) {
-            *seen = moment.max(*seen);
+        if let Some(seen) = self.seen_references.get(&reference).copied() {
+            self.set_reference(reference, Some(moment.max(seen)));
+            if let Some(news) = &mut self.news {
+                news.saw_reference(reference, now);
+            }
         }
     }
 
     /// A door session was used.
     pub fn touch(&mut self, number: u64, now: TimeMs) {
-        if let Some(last) = self.touched.get_mut(&number)
-            && *last < now
-        {
-            self.by_touch.remove(&(*last, number));
-            *last = now;
-            self.by_touch.insert((now, number));
+        if self.touched.get(&number).is_some_and(|last| *last < now) {
+            self.set_touched(number, Some(now));
+            if let Some(news) = &mut self.news {
+                news.touched(number, now);
+            }
         }
     }
 
@@ -113,20 +145,64 @@ impl Presence {
         Some(seen.unwrap_or(TimeMs(0)))
     }
 
+    pub(super) fn presume_reference(&mut self, reference: u64, now: TimeMs) {
+        let moment = self.moment(now);
+        let seen = self.seen_references.get(&reference).copied().unwrap_or(0);
+        self.set_reference(reference, Some(moment.max(seen)));
+    }
+
+    /// A pass is told anew, a session was used just now.
+    pub(super) fn presume_pass(&mut self, number: u64, open: bool, owned_slot: bool, now: TimeMs) {
+        if open {
+            let last = self.last_touch(number).unwrap_or_default();
+            self.set_touched(number, Some(now.max(last)));
+        }
+        let known = self.last_seen(number).is_some();
+        self.saw_ticket(number, now, false);
+        if !open && owned_slot && !known {
+            self.set_unlearned((self.seen_at(number), number), true);
+        }
+    }
+
+    /// From here on keeps what [`Presence::take_news`] gives to other instances.
+    pub fn keep_news(&mut self) {
+        self.news = Some(Box::default());
+    }
+
+    /// What was seen here since the last time.
+    pub fn take_news(&mut self) -> News {
+        self.news.as_mut().map(|news| core::mem::take(&mut **news)).unwrap_or_default()
+    }
+
+    /// Takes back news that could not be told.
+    pub fn tell_later(&mut self, untold: &News) {
+        if let Some(news) = &mut self.news {
+            news.merge(untold);
+        }
+    }
+
+    /// Follows what another instance saw. It is no news of this one.
+    pub fn learn(&mut self, told: &News) {
+        let own = self.news.take();
+        for (number, at, told_passed) in told.tickets() {
+            self.saw_ticket(number, at, told_passed);
+        }
+        told.references().for_each(|(reference, at)| self.saw_reference(reference, at));
+        told.touches().for_each(|(number, at)| self.touch(number, at));
+        self.news = own;
+    }
+
     /// Follows an event that was just applied to `room`.
     pub fn follow(&mut self, room: &Room, event: &Event) {
         let moment = self.moment(event.at);
         match &event.fact {
             Fact::Join { n, .. } => self.set_seen(*n, moment),
-            Fact::PreJoined { q, .. } => {
-                self.seen_references.insert(*q, moment);
-            }
-            Fact::PreLeft { q } => {
-                self.seen_references.remove(q);
-            }
+            Fact::PreJoined { q, .. } => self.set_reference(*q, Some(moment)),
+            Fact::PreLeft { q } => self.set_reference(*q, None),
             Fact::Drawn { entries, .. } => {
                 for entry in entries {
-                    let seen = self.seen_references.remove(&entry.q).unwrap_or(0);
+                    let seen = self.seen_references.get(&entry.q).copied().unwrap_or(0);
+                    self.set_reference(entry.q, None);
                     if let Some(number) = room.drawn_ticket(entry.q) {
                         self.set_seen(number, seen);
                     }
@@ -135,14 +211,21 @@ impl Presence {
             Fact::Passed(release) | Fact::Flushed(release) => self.follow_release(room, release),
             Fact::SlotsReturned { ns } => ns.iter().for_each(|n| self.forget_unlearned(*n)),
             Fact::Admitted { n, .. } | Fact::Reclaimed { n, .. } => {
-                self.forget_pass(*n);
-                self.touched.insert(*n, event.at);
-                self.by_touch.insert((event.at, *n));
+                self.forget_unlearned(*n);
+                self.set_touched(*n, Some(event.at));
             }
-            Fact::Purged => self.seen_references.clear(),
+            Fact::Purged => {
+                let references: Vec<u64> = self.seen_references.keys().copied().collect();
+                references.into_iter().for_each(|reference| self.set_reference(reference, None));
+            }
             Fact::Forgotten { up_to } => {
-                while self.dropped < *up_to && self.seen.pop_front().is_some() {
+                while self.dropped < *up_to
+                    && let Some(moment) = self.seen.pop_front()
+                {
                     self.dropped += 1;
+                    if let Some(undo) = &mut self.undo {
+                        undo.forgotten.push(moment);
+                    }
                 }
             }
             _ => event.fact.endings().for_each(|(n, _)| self.forget_pass(n)),
@@ -153,21 +236,86 @@ impl Presence {
         for (from, to) in &release.ranges {
             for number in *from..=*to {
                 if room.holds_owned_slot(number) {
-                    self.unlearned.insert((self.seen_at(number), number));
+                    self.set_unlearned((self.seen_at(number), number), true);
                 }
             }
         }
     }
 
     fn forget_unlearned(&mut self, number: u64) {
-        self.unlearned.remove(&(self.seen_at(number), number));
+        self.set_unlearned((self.seen_at(number), number), false);
     }
 
     fn forget_pass(&mut self, number: u64) {
         self.forget_unlearned(number);
-        if let Some(at) = self.touched.remove(&number) {
-            self.by_touch.remove(&(at, number));
+        self.set_touched(number, None);
+    }
+
+    // Every change goes through one of these four, which keep the old value for a rehearsal.
+
+    /// Whether the pair was there.
+    fn set_unlearned(&mut self, pair: (Moment, u64), present: bool) -> bool {
+        let was = if present { !self.unlearned.insert(pair) } else { self.unlearned.remove(&pair) };
+        if was != present {
+            self.remember(Old::Unlearned(pair, was));
         }
+        was
+    }
+
+    fn set_touched(&mut self, number: u64, at: Option<TimeMs>) {
+        let old = match at {
+            Some(at) => self.touched.insert(number, at),
+            None => self.touched.remove(&number),
+        };
+        if let Some(old) = old {
+            self.by_touch.remove(&(old, number));
+        }
+        if let Some(at) = at {
+            self.by_touch.insert((at, number));
+        }
+        if old != at {
+            self.remember(Old::Touched(number, old));
+        }
+    }
+
+    fn set_reference(&mut self, reference: u64, moment: Option<Moment>) {
+        let old = match moment {
+            Some(moment) => self.seen_references.insert(reference, moment),
+            None => self.seen_references.remove(&reference),
+        };
+        if old != moment {
+            self.remember(Old::Reference(reference, old));
+        }
+    }
+
+    fn remember(&mut self, old: Old) {
+        if let Some(undo) = &mut self.undo {
+            undo.old.push(old);
+        }
+    }
+
+    /// From here on everything can be put back.
+    pub(super) fn begin(&mut self) {
+        let seen_length = self.seen.len();
+        self.undo = Some(Box::new(Undo { old: Vec::new(), forgotten: Vec::new(), seen_length }));
+    }
+
+    /// Puts everything back as it was at [`Presence::begin`].
+    pub(super) fn put_back(&mut self) {
+        let Some(undo) = self.undo.take() else { return };
+        for moment in undo.forgotten.into_iter().rev() {
+            self.seen.push_front(moment);
+            self.dropped -= 1;
+        }
+        for old in undo.old.into_iter().rev() {
+            match old {
+                Old::Seen(number, moment) => self.set_seen(number, moment),
+                Old::Reference(reference, moment) => self.set_reference(reference, moment),
+                Old::Unlearned(pair, present) => drop(self.set_unlearned(pair, present)),
+                Old::Touched(number, at) => self.set_touched(number, at),
+            }
+        }
+        self.seen.truncate(undo.seen_length);
     }
 
     fn moment(&self, now: TimeMs) -> Moment {
@@ -184,7 +332,10 @@ impl Presence {
             self.seen.resize(index + 1, 0);
         }
         if let Some(slot) = self.seen.get_mut(index) {
-            *slot = moment;
+            let old = core::mem::replace(slot, moment);
+            if old != moment {
+                self.remember(Old::Seen(number, old));
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The line itself: every ticket of the current generation by number, who waits, whose ticket it is
 //! and how many places an address holds. Storage only: the rules are in `decide` and `apply`.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -8,6 +9,7 @@ use hashbrown::{HashMap, HashTable};
 use serde::{Deserialize, Serialize};
 
 use super::fingerprint::Fingerprint;
+use super::undo::QueueUndo;
 use super::waiting::Waiting;
 use crate::address::{AddressDigest, AgentDigest};
 use crate::digest::Digest16;
@@ -86,7 +88,7 @@ impl EndReason {
 }
 
 /// Where a ticket stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Stage {
     Waiting,
     Passed,
@@ -94,7 +96,7 @@ pub(crate) enum Stage {
 }
 
 /// One ticket. Kept small: a room holds a million of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ticket {
     /// Nobody owns tickets of engine-internal callers (ENG-13).
     pub(crate) owner: Option<Digest16>,
@@ -174,6 +176,8 @@ pub(crate) struct Queue {
     owners: HashTable<u64>,
     pub(crate) waiting: Waiting,
     pub(crate) per_address: AddressCounts,
+    /// What to put back; kept only while the room rehearses.
+    undo: Option<Box<QueueUndo>>,
 }
 
 impl Queue {
@@ -185,6 +189,7 @@ impl Queue {
             owners: HashTable::new(),
             waiting: Waiting::default(),
             per_address: AddressCounts::default(),
+            undo: None,
         }
     }
 
@@ -200,7 +205,11 @@ impl Queue {
 
     pub(crate) fn ticket_mut(&mut self, number: u64) -> Option<&mut Ticket> {
         let (chunk, index) = self.position(number)?;
-        self.chunks.get_mut(chunk)?.get_mut(index)
+        let ticket = self.chunks.get_mut(chunk)?.get_mut(index)?;
+        if let Some(undo) = &mut self.undo {
+            undo.changed.push((number, ticket.clone()));
+        }
+        Some(ticket)
     }
 
     fn position(&self, number: u64) -> Option<(usize, usize)> {
@@ -224,10 +233,20 @@ impl Queue {
             chunk.push(ticket);
         }
         if let Some(owner) = owner {
-            let (chunks, dropped) = (&self.chunks, self.dropped);
-            self.owners.insert_unique(owner.prefix(), number, |other| {
-                owner_at(chunks, dropped, *other).map_or(0, |digest| digest.prefix())
-            });
+            self.index_owner(owner, number);
+        }
+    }
+
+    fn index_owner(&mut self, owner: Digest16, number: u64) {
+        let (chunks, dropped) = (&self.chunks, self.dropped);
+        self.owners.insert_unique(owner.prefix(), number, |other| {
+            owner_at(chunks, dropped, *other).map_or(0, |digest| digest.prefix())
+        });
+    }
+
+    fn forget_owner(&mut self, owner: Digest16, number: u64) {
+        if let Ok(entry) = self.owners.find_entry(owner.prefix(), |other| *other == number) {
+            entry.remove();
         }
     }
 
@@ -269,10 +288,8 @@ impl Queue {
         if self.waiting.remove(number) {
             self.leave_line(owner, counted);
         }
-        if let Some(owner) = owner
-            && let Ok(entry) = self.owners.find_entry(owner.prefix(), |other| *other == number)
-        {
-            entry.remove();
+        if let Some(owner) = owner {
+            self.forget_owner(owner, number);
         }
         true
     }
@@ -288,9 +305,99 @@ impl Queue {
 
     /// Forgets whole chunks up to `number`.
     pub(crate) fn forget(&mut self, number: u64) {
-        while self.dropped + CHUNK <= number && self.chunks.pop_front().is_some() {
+        while self.dropped + CHUNK <= number
+            && let Some(chunk) = self.chunks.pop_front()
+        {
             self.dropped += CHUNK;
+            if let Some(undo) = &mut self.undo {
+                undo.forgotten.push(chunk);
+            }
         }
+    }
+
+    /// From here on everything can be put back.
+    pub(crate) fn begin(&mut self) {
+        self.undo = Some(Box::new(QueueUndo::at(self.next)));
+    }
+
+    /// Puts everything back as it was at [`Queue::begin`].
+    pub(crate) fn put_back(&mut self) {
+        let Some(undo) = self.undo.take() else { return };
+        for chunk in undo.forgotten.into_iter().rev() {
+            self.chunks.push_front(chunk);
+            self.dropped = self.dropped.saturating_sub(CHUNK);
+        }
+        for (number, ticket) in undo.changed.into_iter().rev() {
+            self.replace(number, ticket);
+        }
+        while self.next > undo.next {
+            self.pop();
+        }
+    }
+
+    /// Makes a ticket what it was, in the indices too.
+    fn replace(&mut self, number: u64, old: Ticket) {
+        let Some((chunk, index)) = self.position(number) else { return };
+        self.unindex(number);
+        let (owner, counted, stage) = (old.owner, old.counted, old.stage);
+        if let Some(slot) = self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(index)) {
+            *slot = old;
+        }
+        if stage == Stage::Waiting {
+            self.waiting.push(number);
+            if owner.is_some() {
+                self.per_address.add(counted);
+            }
+        }
+        if let Some(owner) = owner.filter(|_| !matches!(stage, Stage::Ended(_))) {
+            self.index_owner(owner, number);
+        }
+    }
+
+    /// Takes the newest ticket back.
+    fn pop(&mut self) {
+        self.next -= 1;
+        self.unindex(self.next);
+        if let Some(chunk) = self.chunks.back_mut() {
+            chunk.pop();
+            if chunk.is_empty() {
+                self.chunks.pop_back();
+            }
+        }
+    }
+
+    fn unindex(&mut self, number: u64) {
+        let Some(ticket) = self.ticket(number) else { return };
+        let (owner, counted) = (ticket.owner, ticket.counted);
+        if self.waiting.remove(number) {
+            self.leave_line(owner, counted);
+        }
+        if let Some(owner) = owner {
+            self.forget_owner(owner, number);
+        }
+    }
+
+    /// All tickets kept, with the number of the last one forgotten.
+    pub(crate) fn tickets(&self) -> (u64, impl Iterator<Item = &Ticket> + '_) {
+        (self.dropped, self.chunks.iter().flatten())
+    }
+
+    /// The line that [`Queue::tickets`] told of.
+    pub(crate) fn of_tickets(dropped: u64, tickets: Vec<Ticket>) -> Self {
+        let mut queue = Self { dropped, next: dropped + 1, ..Self::new() };
+        for ticket in tickets {
+            let (number, stage, owner, counted) =
+                (queue.next, ticket.stage, ticket.owner, ticket.counted);
+            queue.push(ticket);
+            if stage != Stage::Waiting {
+                queue.waiting.remove(number);
+                queue.leave_line(owner, counted);
+            }
+            if let Some(owner) = owner.filter(|_| matches!(stage, Stage::Ended(_))) {
+                queue.forget_owner(owner, number);
+            }
+        }
+        queue
     }
 
     /// The last number that was forgotten; 0 when none was.

@@ -2,15 +2,18 @@
 //! slots that both hold. Storage and deadlines only; who may enter is decided in `door`.
 
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use super::event::Proof;
 use super::fingerprint::Fingerprint;
+use super::undo::OldPass;
 use crate::time::TimeMs;
 
 /// A released ticket that is not over.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pass {
     pub(crate) passed_at: TimeMs,
     /// When the pass runs out unless it is used (ENG-08).
@@ -21,7 +24,7 @@ pub(crate) struct Pass {
 }
 
 /// An open door session (CHK-07).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Session {
     pub(crate) opened_at: TimeMs,
     pub(crate) proof: Proof,
@@ -36,9 +39,53 @@ pub(crate) struct Passes {
     by_expiry: BTreeSet<(TimeMs, u64)>,
     by_opening: BTreeSet<(TimeMs, u64)>,
     slots_used: u64,
+    /// What to put back; kept only while the room rehearses.
+    undo: Option<Vec<OldPass>>,
 }
 
 impl Passes {
+    fn remember(&mut self, number: u64) {
+        if let Some(undo) = &mut self.undo {
+            undo.push((number, self.live.get(&number).cloned()));
+        }
+    }
+
+    /// From here on everything can be put back.
+    pub(crate) fn begin(&mut self) {
+        self.undo = Some(Vec::new());
+    }
+
+    /// Puts everything back as it was at [`Passes::begin`].
+    pub(crate) fn put_back(&mut self) {
+        for (number, old) in self.undo.take().into_iter().flatten().rev() {
+            self.take(number);
+            if let Some(pass) = old {
+                self.insert(number, pass);
+            }
+        }
+    }
+
+    fn insert(&mut self, number: u64, pass: Pass) {
+        self.slots_used += u64::from(pass.slot);
+        match &pass.session {
+            None => self.by_expiry.insert((pass.expires_at, number)),
+            Some(session) => self.by_opening.insert((session.opened_at, number)),
+        };
+        self.live.insert(number, pass);
+    }
+
+    /// All passes and sessions.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Pass)> + '_ {
+        self.live.iter().map(|(number, pass)| (*number, pass))
+    }
+
+    /// The passes of these tickets and no others.
+    pub(crate) fn of_parts(live: Vec<(u64, Pass)>) -> Self {
+        let mut passes = Self::default();
+        live.into_iter().for_each(|(number, pass)| passes.insert(number, pass));
+        passes
+    }
+
     pub(crate) fn look_up(&self, number: u64) -> Option<&Pass> {
         self.live.get(&number)
     }
@@ -64,13 +111,13 @@ impl Passes {
         expires_at: TimeMs,
         slot: bool,
     ) {
-        self.slots_used += u64::from(slot);
-        self.by_expiry.insert((expires_at, number));
-        self.live.insert(number, Pass { passed_at, expires_at, slot, session: None });
+        self.remember(number);
+        self.insert(number, Pass { passed_at, expires_at, slot, session: None });
     }
 
     /// Opens the session of a pass; a slotless one takes a slot now.
     pub(crate) fn admit(&mut self, number: u64, opened_at: TimeMs, proof: Proof) {
+        self.remember(number);
         if let Some(pass) = self.live.get_mut(&number)
             && pass.session.is_none()
         {
@@ -96,11 +143,13 @@ impl Passes {
     }
 
     fn session_mut(&mut self, number: u64) -> Option<&mut Session> {
+        self.remember(number);
         self.live.get_mut(&number)?.session.as_mut()
     }
 
     /// Takes the slot from a pass; a session keeps its own to the end (HOL-54).
     pub(crate) fn return_slot(&mut self, number: u64) {
+        self.remember(number);
         if let Some(pass) = self.live.get_mut(&number)
             && pass.session.is_none()
         {
@@ -110,6 +159,11 @@ impl Passes {
     }
 
     pub(crate) fn end(&mut self, number: u64) {
+        self.remember(number);
+        self.take(number);
+    }
+
+    fn take(&mut self, number: u64) {
         if let Some(pass) = self.live.remove(&number) {
             self.slots_used = self.slots_used.saturating_sub(u64::from(pass.slot));
             self.by_expiry.remove(&(pass.expires_at, number));

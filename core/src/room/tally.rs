@@ -1,6 +1,8 @@
 //! How much happened lately: sixty buckets that forget by themselves. Fed by events only, so that a
 //! replay counts the same.
 
+use alloc::vec::Vec;
+
 use super::fingerprint::Fingerprint;
 use crate::time::TimeMs;
 
@@ -18,6 +20,18 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) const fn new(bucket_ms: u64) -> Self {
         Self { bucket_ms, counts: [0; BUCKETS], newest: 0 }
+    }
+
+    /// What [`Tally::of_parts`] makes a tally of: the newest bucket, and the counts.
+    pub(crate) fn parts(&self) -> (u64, Vec<u32>) {
+        (self.newest, self.counts.to_vec())
+    }
+
+    /// The tally that told of these parts.
+    pub(crate) fn of_parts(bucket_ms: u64, (newest, counts): (u64, Vec<u32>)) -> Self {
+        let mut tally = Self { newest, ..Self::new(bucket_ms) };
+        tally.counts.iter_mut().zip(counts).for_each(|(to, from)| *to = from);
+        tally
     }
 
     pub(crate) fn add(&mut self, at: TimeMs, count: u64) {

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 const WORD: u64 = 64;
 
-/// The set of waiting ticket numbers. Numbers are added in rising order only.
+/// The set of waiting ticket numbers. Numbers are added in rising order; one
+/// that left may be put back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waiting {
     words: Vec<u64>,
@@ -39,7 +40,7 @@ impl Waiting {
         self.words.get(word_of(number)).is_some_and(|word| word & bit_of(number) != 0)
     }
 
-    /// Adds a number above all that were ever added.
+    /// Adds a number above all that were ever added, or puts one back.
     pub(crate) fn push(&mut self, number: u64) {
         let word = word_of(number);
         while self.words.len() <= word {

@@ -3,7 +3,9 @@
 
 use qm_core::id::Place;
 use qm_core::room::config::Rate;
-use qm_core::room::{Command, Event, Fact, Presence, Room, Standing, decide, ms_until_due};
+use qm_core::room::{
+    Command, Event, Fact, Presence, Room, Snapshot, Standing, decide, ms_until_due,
+};
 use qm_core::time::TimeMs;
 
 use crate::engine::Engine;
@@ -80,7 +82,9 @@ impl RateWatch {
             Fact::Passed(release) => {
                 self.order(&release.ranges)?;
                 let numbers: u64 = release.ranges.iter().map(|(from, to)| to - from + 1).sum();
-                let timed = numbers - release.ns.len() as u64;
+                let timed = numbers
+                    .checked_sub(release.ns.len() as u64)
+                    .ok_or("more absent owners than released tickets")?;
                 self.timed(event.at, timed)
             }
             Fact::Flushed(release) => self.order(&release.ranges),
@@ -161,5 +165,13 @@ pub(crate) fn replay(engine: &Engine) -> Result<(), String> {
     let mut room = Room::open(&log[0]).ok_or("the log does not open a room")?;
     log[1..].iter().for_each(|event| room.apply(event));
     same("fingerprint of the replay", room.fingerprint(), engine.room.fingerprint())?;
-    same("fingerprint of a copy", engine.room.clone().fingerprint(), room.fingerprint())
+    same("fingerprint of a copy", engine.room.clone().fingerprint(), room.fingerprint())?;
+    same("fingerprint from a snapshot", restored(engine)?.fingerprint(), room.fingerprint())
+}
+
+/// The room as a snapshot makes it again.
+pub(crate) fn restored(engine: &Engine) -> Result<Room, String> {
+    let octets = postcard::to_allocvec(&engine.room.snapshot()).map_err(|e| e.to_string())?;
+    let snapshot: Snapshot = postcard::from_bytes(&octets).map_err(|e| e.to_string())?;
+    snapshot.into_room().ok_or_else(|| "a snapshot makes no room".into())
 }

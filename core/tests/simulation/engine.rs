@@ -119,6 +119,31 @@ impl Engine {
         Self { room, presence: Presence::new(now), log: vec![event], plant }
     }
 
+    /// Rehearses commands: nothing of it may stay, and what it told is what happens.
+    pub(crate) fn rehearse(
+        &mut self,
+        commands: &[&Command],
+        now: TimeMs,
+        entropy: &[u8; 32],
+    ) -> Result<Vec<Event>, String> {
+        let (room, presence) = (self.room.fingerprint(), self.presence.clone());
+        let told = self.room.rehearse(&mut self.presence, |room, presence| {
+            let mut told = Vec::new();
+            for (command, later) in commands.iter().zip(0..) {
+                let ran = run(room, presence, command, now.plus_ms(later * 700), entropy);
+                told.extend(ran.events);
+            }
+            told
+        });
+        if self.room.fingerprint() != room {
+            return Err(format!("a rehearsal changed the room: {told:?}"));
+        }
+        if self.presence != presence {
+            return Err(format!("a rehearsal changed who is here: {told:?}"));
+        }
+        Ok(told)
+    }
+
     /// Runs one command and keeps what happened.
     pub(crate) fn run(&mut self, command: &Command, now: TimeMs, entropy: &[u8; 32]) -> Ran {
         let ran = if self.plant == Plant::Nothing {
@@ -128,6 +153,11 @@ impl Engine {
         };
         self.log.extend(ran.events.iter().cloned());
         ran
+    }
+
+    /// Whether no bug is planted.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.plant == Plant::Nothing
     }
 
     fn run_edited(&mut self, command: &Command, now: TimeMs, entropy: &[u8; 32]) -> Ran {

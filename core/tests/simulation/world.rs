@@ -10,7 +10,8 @@ use qm_core::id::{Place, RoomId};
 use qm_core::room::config::{Rate, RoomState, Settings};
 use qm_core::room::patch::Patch;
 use qm_core::room::{
-    Claim, Client, Command, Fact, Family, Join, Outcome, Ran, Refusal, Standing, ms_until_due,
+    Claim, Client, Command, Event, Fact, Family, Join, Outcome, Ran, Refusal, Standing,
+    ms_until_due,
 };
 use qm_core::time::TimeMs;
 
@@ -151,8 +152,12 @@ impl World {
         }
         if step % 128 == 127 || step + 1 == STEPS {
             check::replay(&self.engine)?;
-            // A copy of a room is as good as the room.
-            self.engine.room = self.engine.room.clone();
+            // A copy of a room is as good as the room, and so is one from a snapshot.
+            self.engine.room = if self.random.percent(50) {
+                self.engine.room.clone()
+            } else {
+                check::restored(&self.engine)?
+            };
             self.engine.presence = self.engine.presence.clone();
         }
         Ok(())
@@ -202,7 +207,11 @@ impl World {
         self.note(Note::Asked(command.clone()));
         let (head, draws) = (self.engine.room.head(), self.model.draw_due(self.now));
         let entropy = self.random.octets();
+        let told = self.rehearse(command, &entropy)?;
         let ran = self.engine.run(command, self.now, &entropy);
+        if told.is_some_and(|told| told != ran.events) {
+            return Err(format!("rehearsed otherwise than done: {:?}", ran.events));
+        }
         self.note(Note::Happened(Ran { events: ran.events.clone(), result: ran.result.clone() }));
         for (index, event) in (1..).zip(&ran.events) {
             if event.seq != head + index || event.at != self.now {
@@ -238,6 +247,24 @@ impl World {
             self.model.draw(&seed);
         }
         if seeds.next().is_some() { Err("drawn without need".into()) } else { Ok(ran) }
+    }
+
+    /// Now and then what is to be done is rehearsed, with more to follow or alone; what it told.
+    fn rehearse(
+        &mut self,
+        command: &Command,
+        entropy: &[u8; 32],
+    ) -> Result<Option<Vec<Event>>, String> {
+        if !self.random.percent(25) {
+            return Ok(None);
+        }
+        let alone = self.random.percent(50) && self.engine.is_sound();
+        let tick = Command::Tick { retain_ms: 1000 };
+        let flush = Command::Flush { count: 5 };
+        let commands = [command, &flush, &tick, &Command::Purge, &tick];
+        let length = if alone { 1 } else { self.random.between(1, 5) as usize };
+        let told = self.engine.rehearse(&commands[..length], self.now, entropy)?;
+        Ok(alone.then_some(told))
     }
 
     // What visitors and operators do.
