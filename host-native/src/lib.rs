@@ -1,5 +1,6 @@
 //! The queue server.
 
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod guard;

@@ -4,12 +4,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use qm_host_native::cli::journal::{rebuild, verify};
 use qm_host_native::config::{Config, LogFormat, ProcessEnv};
 use qm_host_native::http::app::{App, VERSION};
 use qm_host_native::http::asset;
 use qm_host_native::http::router::respond;
 use qm_host_native::http::server::{ServerLimits, connection_cap, serve};
-use qm_host_native::telemetry::init_logging;
+use qm_host_native::log::journal::Journal;
+use qm_host_native::log::valkey::Valkey;
+use qm_host_native::rooms::Store;
+use qm_host_native::telemetry::{StoreHealth, init_logging};
 use rand::Rng as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -31,17 +35,24 @@ fn main() -> ExitCode {
         }
     };
     init_logging(config.log_format, &config.log_filter);
-    match std::env::args().nth(1).as_deref() {
-        None | Some("serve") => {}
-        Some("check-config") => {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let job = match words[..] {
+        [] | ["serve"] => Job::Serve,
+        ["check-config"] => {
             tracing::info!("the settings are fine");
             return ExitCode::SUCCESS;
         }
-        Some(other) => {
-            tracing::error!("unknown subcommand {other:?}: serve (the default) or check-config");
+        ["journal", "verify"] => Job::Verify,
+        ["rebuild"] => Job::Rebuild,
+        _ => {
+            tracing::error!(
+                "unknown subcommand {words:?}: serve (the default), check-config, journal verify \
+                 or rebuild"
+            );
             return ExitCode::from(BAD_SETTINGS);
         }
-    }
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -49,7 +60,37 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    runtime.block_on(run(config))
+    match job {
+        Job::Serve => runtime.block_on(run(config)),
+        Job::Verify | Job::Rebuild => runtime.block_on(inspect(config, &job)),
+    }
+}
+
+/// What the process was started for.
+enum Job {
+    Serve,
+    Verify,
+    Rebuild,
+}
+
+/// Works on the journal alone; 0 when it is whole.
+async fn inspect(config: Config, job: &Job) -> ExitCode {
+    let Some(database) = &config.stores.database_url else {
+        tracing::error!("DATABASE_URL is required: there is no journal without it");
+        return ExitCode::from(BAD_SETTINGS);
+    };
+    let journal = match Journal::new(database.reveal(), StoreHealth::default()) {
+        Ok(journal) => journal,
+        Err(error) => {
+            tracing::error!("{error}");
+            return ExitCode::from(BAD_SETTINGS);
+        }
+    };
+    let whole = match job {
+        Job::Verify => verify(&journal).await,
+        Job::Rebuild | Job::Serve => rebuild(&journal).await,
+    };
+    if whole == Ok(true) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 async fn run(config: Config) -> ExitCode {
@@ -64,7 +105,16 @@ async fn run(config: Config) -> ExitCode {
     let address = listener.local_addr().unwrap_or(bind);
     let cap = connection_cap(config.limits.connections);
     warn_of(&config);
-    let app = Arc::new(App::new(config, cap.descriptors));
+    let health = StoreHealth::default();
+    let store = match open_store(&config, &health).await {
+        Ok(store) => store,
+        Err(error) => {
+            tracing::error!("failed to open the stores: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let app = Arc::new(App::new(config, cap.descriptors, store, health));
+    app.rooms.start().await;
     // Compressing takes a moment; the first visitor should not pay for it.
     tokio::task::spawn_blocking(asset::warm);
     let store = app.config.stores.store.as_str();
@@ -82,6 +132,34 @@ async fn run(config: Config) -> ExitCode {
     serve(listener, service, ServerLimits::new(cap.connections), shutdown).await;
     tracing::info!("stopped");
     ExitCode::SUCCESS
+}
+
+/// The shared store with its schema brought up, when the settings name one. A store that does not
+/// answer yet is waited for; one that cannot be used stops the start.
+async fn open_store(config: &Config, health: &StoreHealth) -> Result<Option<Store>, String> {
+    let urls = (&config.stores.valkey_url, &config.stores.database_url);
+    let (Some(valkey), Some(database)) = urls else { return Ok(None) };
+    if config.stores.store == qm_host_native::config::Store::Memory {
+        return Ok(None);
+    }
+    // Only fails when another part of the process installed one, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let journal = Journal::new(database.reveal(), health.clone())?;
+    loop {
+        match journal.migrate().await {
+            Ok(()) => break,
+            Err(error) if error.starts_with("the database has schema") => return Err(error),
+            Err(error) => tracing::error!(%error, "postgres cannot be used yet, trying again"),
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    loop {
+        match Valkey::connect(valkey.reveal(), health.clone()).await {
+            Ok(valkey) => return Ok(Some(Store { valkey, journal })),
+            Err(error) => tracing::error!(%error, "valkey cannot be used yet, trying again"),
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
 }
 
 fn warn_of(config: &Config) {

@@ -161,7 +161,7 @@ pub enum Fact {
 }
 
 /// Tickets released together. The numbers that waited within the ranges passed, in order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Release {
     /// Inclusive ranges of ticket numbers.
     pub ranges: Vec<(u64, u64)>,

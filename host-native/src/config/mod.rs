@@ -295,18 +295,7 @@ fn stores(r: &mut Reader<'_>, production: bool) -> StoreSettings {
     if side_store == SideStore::Postgres && r.text("DATABASE_URL").is_none() {
         r.refuse("DATABASE_URL", "is required when SIDESTORE=pg");
     }
-    refuse_stores_not_built(r, store, side_store);
     StoreSettings { store, side_store, valkey_url, database_url }
-}
-
-/// The only place that knows which stores this build lacks.
-fn refuse_stores_not_built(r: &mut Reader<'_>, store: Store, side_store: SideStore) {
-    if store == Store::Valkey {
-        r.refuse_value("STORE", "valkey", "this build has no valkey store, use memory");
-    }
-    if side_store == SideStore::Postgres {
-        r.refuse_value("SIDESTORE", "pg", "this build has no pg side store, use memory");
-    }
 }
 
 fn keys(r: &mut Reader<'_>, random: [u8; 32], side_store: SideStore) -> Keys {
@@ -579,10 +568,10 @@ mod tests {
         let unknown = [("QM_JOIN_LIMIT", "5"), ("QUEUE", "x")];
         for (settings, names) in [
             (&mail[..], &["SMTP_URL", "SMTP_FROM"][..]),
-            (&valkey, &["SIDESTORE", "VALKEY_URL", "STORE"]),
-            (&pg, &["VALKEY_URL", "DATABASE_URL", "STORE", "SIDESTORE", "SECRET"]),
+            (&valkey, &["SIDESTORE", "VALKEY_URL"]),
+            (&pg, &["VALKEY_URL", "DATABASE_URL", "SECRET"]),
             (&production, &["STORE", "SIDESTORE"]),
-            (&ours, &["STORE", "DATABASE_URL", "SIDESTORE", "SECRET"]),
+            (&ours, &["STORE", "DATABASE_URL", "SECRET"]),
             (&unknown, &["QM_JOIN_LIMIT"]),
         ] {
             let lines = parse(settings).unwrap_err();

@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::guard::auth::{AdminKey, EdgeSecret, LockOut, PublicKeys};
 use crate::guard::rate::Quota;
-use crate::rooms::Rooms;
-use crate::telemetry::Metrics;
+use crate::rooms::{Rooms, Store};
+use crate::telemetry::{Metrics, StoreHealth};
 
 /// The version of the server, which is that of the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -48,6 +48,8 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// Open visitor streams.
     pub streams: Arc<Streams>,
+    /// Whether the stores answer.
+    pub store_health: StoreHealth,
     /// The limit on file descriptors.
     pub descriptors: u64,
     /// Graceful shutdown has begun: the instance is not ready any more.
@@ -55,15 +57,24 @@ pub struct App {
 }
 
 impl App {
-    /// Builds the parts that `config` describes.
+    /// Builds the parts that `config` describes; rooms are in `store`, or in this process.
     #[must_use]
-    pub fn new(config: Config, descriptors: u64) -> Self {
+    pub fn new(
+        config: Config,
+        descriptors: u64,
+        store: Option<Store>,
+        store_health: StoreHealth,
+    ) -> Self {
         let (clock, metrics) = (Clock::start(), Arc::new(Metrics::new(VERSION)));
         let token_max_age_ms = u64::from(config.tokens.max_age_seconds) * 1000;
+        let rooms = match store {
+            None => Rooms::new(clock, Arc::clone(&metrics), token_max_age_ms),
+            Some(store) => Rooms::shared(clock, Arc::clone(&metrics), token_max_age_ms, store),
+        };
         let previous = config.keys.signing_previous.as_ref().map(|key| key.reveal().as_bytes());
         Self {
             clock,
-            rooms: Rooms::new(clock, Arc::clone(&metrics), token_max_age_ms),
+            rooms,
             keys: KeyRing::new(&config.keys.signing, previous, config.tokens.sign_v2),
             refresh: RefreshRule::new(
                 u64::from(config.tokens.max_age_seconds),
@@ -83,6 +94,7 @@ impl App {
                 metrics.sse_streams.clone(),
             )),
             metrics,
+            store_health,
             descriptors,
             draining: AtomicBool::new(false),
             config,

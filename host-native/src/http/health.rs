@@ -13,9 +13,10 @@ use super::body::Body;
 #[must_use]
 pub fn facts(app: &App) -> Map<String, Value> {
     let draining = app.draining.load(Ordering::Relaxed);
+    let ready = !draining && app.rooms.is_ready() && app.store_health.is_up();
     let facts: [(&str, Value); 8] = [
-        ("ok", (!draining).into()),
-        ("ready", (!draining).into()),
+        ("ok", ready.into()),
+        ("ready", ready.into()),
         ("version", VERSION.into()),
         ("apiVersion", "v1".into()),
         ("uptimeSec", app.clock.uptime().as_secs().into()),

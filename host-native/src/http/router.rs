@@ -18,6 +18,7 @@ use super::health;
 use super::read_body::{parse_json_object, read_json_body};
 use super::request::Ask;
 use super::server::ConnectionFacts;
+use super::visitor::claim::hear_of_places;
 use super::visitor::language::choose;
 use super::visitor::page::{plain_page, waiting_page};
 use super::visitor::{check, events, join, leave, notify, status, targeting};
@@ -213,14 +214,21 @@ async fn dispatch(
             leave::leave(app, ask, &body).await
         }
         Route::Notify => Err(notify::notify(app, ask)),
-        Route::Status => status::status(app, ask),
+        Route::Status => {
+            hear_of_places(app, ask, ask.parameter("token").as_deref()).await;
+            status::status(app, ask)
+        }
         Route::Events => {
+            hear_of_places(app, ask, ask.parameter("token").as_deref()).await;
             let mut response = events::events(app, ask, facts.draining)?;
             // A stream owns its connection: nothing else is to be sent on it.
             response.headers_mut().remove(CONNECTION);
             Ok(response)
         }
-        Route::Check => check::check(app, ask).await,
+        Route::Check => {
+            hear_of_places(app, ask, ask.parameter("token").as_deref()).await;
+            check::check(app, ask).await
+        }
         Route::Targeting => targeting::targeting(app, ask),
         Route::Verify => connector::verify(app, ask),
         Route::VerifyPixel => connector::verify_pixel(app, ask),

@@ -22,7 +22,11 @@ impl Changes {
     }
 
     /// Takes note of events just applied to `room`; true when readers should be woken.
-    pub(super) fn note(&self, room: &Room, events: &[Event]) -> bool {
+    pub(super) fn note<'a>(
+        &self,
+        room: &Room,
+        events: impl IntoIterator<Item = &'a Event>,
+    ) -> bool {
         let moves_epoch = |event: &Event| {
             matches!(
                 event.fact,
@@ -38,10 +42,14 @@ impl Changes {
         let front = room.front().unwrap_or_else(|| room.next_ticket());
         // Written before the wake-up, whose lock orders them for the readers.
         self.front.store(front, Ordering::Release);
-        if events.iter().any(moves_epoch) {
+        let (mut any, mut moved) = (false, false);
+        for event in events {
+            (any, moved) = (true, moved || moves_epoch(event));
+        }
+        if moved {
             self.epoch.fetch_add(1, Ordering::AcqRel);
         }
-        !events.is_empty()
+        any
     }
 
     pub(super) fn wake(&self) {

@@ -2,8 +2,11 @@
 //! orders its commands; everybody else reads.
 
 mod changes;
+mod feed;
+mod replica;
 pub mod rule_hits;
 mod runtime;
+mod shared;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,16 +22,27 @@ use crate::log::memory::MemoryLog;
 use crate::telemetry::Metrics;
 
 pub use self::changes::Changes;
-pub use self::runtime::RoomHandle;
+use self::feed::Shared;
+pub use self::runtime::{RoomHandle, SubmitError};
+pub use crate::log::store::Store;
 
-/// All rooms.
-pub struct Rooms {
+/// All rooms. Copies are the same rooms.
+#[derive(Clone)]
+pub struct Rooms(Arc<Inner>);
+
+struct Inner {
     live: RwLock<Live>,
     clock: Clock,
     metrics: Arc<Metrics>,
-    log: MemoryLog,
+    backing: Backing,
     /// How long an ended ticket is remembered: as long as a token can name it.
     retain_ms: u64,
+}
+
+/// Where the rooms are kept.
+enum Backing {
+    Memory(MemoryLog),
+    Shared(Box<Shared>),
 }
 
 #[derive(Default)]
@@ -38,53 +52,94 @@ struct Live {
     last_generation: HashMap<RoomId, u64>,
 }
 
+/// Why a room was not made or changed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SaveError {
+    /// A setting does not fit.
+    Setting(PatchError),
+    /// It could not be recorded.
+    Unavailable,
+}
+
+impl From<PatchError> for SaveError {
+    fn from(error: PatchError) -> Self {
+        Self::Setting(error)
+    }
+}
+
+/// Somebody else was first this often: something is wrong with the store.
+const SAVE_ATTEMPTS: usize = 8;
+
 impl Rooms {
-    /// No rooms yet.
+    /// No rooms yet, kept in this process.
     #[must_use]
     pub fn new(clock: Clock, metrics: Arc<Metrics>, retain_ms: u64) -> Self {
-        Self { live: RwLock::default(), clock, metrics, log: MemoryLog, retain_ms }
+        Self::with(clock, metrics, retain_ms, Backing::Memory(MemoryLog))
+    }
+
+    /// No rooms yet, kept in a shared store; [`Rooms::start`] finds those there are.
+    #[must_use]
+    pub fn shared(clock: Clock, metrics: Arc<Metrics>, retain_ms: u64, store: Store) -> Self {
+        Self::with(clock, metrics, retain_ms, Backing::Shared(Box::new(Shared::new(store))))
+    }
+
+    fn with(clock: Clock, metrics: Arc<Metrics>, retain_ms: u64, backing: Backing) -> Self {
+        Self(Arc::new(Inner { live: RwLock::default(), clock, metrics, backing, retain_ms }))
     }
 
     /// The live room of that id.
     #[must_use]
     pub fn find(&self, id: &RoomId) -> Option<Arc<RoomHandle>> {
-        self.live.read().by_id.get(id).cloned()
+        self.0.live.read().by_id.get(id).cloned()
     }
 
     /// All live rooms, in the order they were made.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<RoomHandle>> {
-        self.live.read().in_order.clone()
+        self.0.live.read().in_order.clone()
     }
 
     /// Makes a room, or changes the one that has this id; whether it was made.
     ///
     /// # Errors
-    /// [`PatchError`] when a setting does not fit; nothing changes then.
+    /// [`SaveError`]; nothing changes then.
     pub async fn save(
         &self,
         id: &RoomId,
         patch: Patch,
-    ) -> Result<(Arc<RoomHandle>, bool), PatchError> {
-        loop {
+    ) -> Result<(Arc<RoomHandle>, bool), SaveError> {
+        for _ in 0..SAVE_ATTEMPTS {
             if let Some(room) = self.find(id) {
                 match room.submit(Command::Configure(Box::new(patch.clone()))).await {
-                    Err(Refusal::Settings(error)) => return Err(error),
+                    Err(SubmitError::Refused(Refusal::Settings(error))) => return Err(error.into()),
+                    Err(SubmitError::Unavailable) => return Err(SaveError::Unavailable),
                     // Deleted at this very moment: it is made anew.
                     Err(_) => self.forget(&room),
                     Ok(_) => return Ok((room, false)),
                 }
-            } else if let Some(room) = self.make(id, &patch)? {
-                return Ok((room, true));
+            } else {
+                let made = match &self.0.backing {
+                    Backing::Memory(log) => self.make(id, &patch, *log)?,
+                    Backing::Shared(shared) => self.make_shared(id, &patch, shared).await?,
+                };
+                if let Some(room) = made {
+                    return Ok((room, true));
+                }
             }
         }
+        Err(SaveError::Unavailable)
     }
 
     /// `None` when somebody else made it first.
-    fn make(&self, id: &RoomId, patch: &Patch) -> Result<Option<Arc<RoomHandle>>, PatchError> {
-        let now = self.clock.now();
+    fn make(
+        &self,
+        id: &RoomId,
+        patch: &Patch,
+        log: MemoryLog,
+    ) -> Result<Option<Arc<RoomHandle>>, PatchError> {
+        let now = self.0.clock.now();
         let settings = Box::new(patch.apply(&Settings::new(id, now), now)?);
-        let mut live = self.live.write();
+        let mut live = self.0.live.write();
         if live.by_id.contains_key(id) {
             return Ok(None);
         }
@@ -92,41 +147,53 @@ impl Rooms {
         let fact = Fact::RoomOpened { room: id.clone(), generation, settings };
         let event = Event { seq: 1, at: now, fact };
         let room = Room::open(&event).expect("a room_opened event opens a room");
-        self.log.append(id, &[event]);
+        log.append(id, &[event]);
         let handle = RoomHandle::start(
             room,
             Presence::new(now),
-            self.log,
-            self.clock,
-            self.metrics.room(id.as_str()),
-            self.metrics.outflow_lag_seconds.clone(),
-            self.retain_ms,
+            log,
+            self.0.clock,
+            self.0.metrics.room(id.as_str()),
+            self.0.metrics.outflow_lag_seconds.clone(),
+            self.0.retain_ms,
         );
         live.last_generation.insert(id.clone(), generation);
-        live.by_id.insert(id.clone(), Arc::clone(&handle));
-        live.in_order.push(Arc::clone(&handle));
+        live.insert(&handle);
         tracing::info!(room = %id, generation, "room made");
         Ok(Some(handle))
     }
 
     /// Deletes a room; false when there is none.
-    pub async fn delete(&self, id: &RoomId) -> bool {
-        let Some(room) = self.find(id) else { return false };
-        let closed = room.submit(Command::Close).await == Ok(Outcome::Done);
+    ///
+    /// # Errors
+    /// [`SubmitError::Unavailable`] when that could not be recorded.
+    pub async fn delete(&self, id: &RoomId) -> Result<bool, SubmitError> {
+        let Some(room) = self.find(id) else { return Ok(false) };
+        let closed = match room.submit(Command::Close).await {
+            Err(SubmitError::Unavailable) => return Err(SubmitError::Unavailable),
+            other => other == Ok(Outcome::Done),
+        };
         self.forget(&room);
         if closed {
             tracing::info!(room = %id, "room deleted");
         }
-        closed
+        Ok(closed)
     }
 
     fn forget(&self, room: &Arc<RoomHandle>) {
-        let mut live = self.live.write();
+        let mut live = self.0.live.write();
         if live.by_id.get(room.id()).is_some_and(|held| Arc::ptr_eq(held, room)) {
             live.by_id.remove(room.id());
             live.in_order.retain(|held| !Arc::ptr_eq(held, room));
-            self.metrics.forget_room(room.id().as_str());
+            self.0.metrics.forget_room(room.id().as_str());
         }
+    }
+}
+
+impl Live {
+    fn insert(&mut self, room: &Arc<RoomHandle>) {
+        self.by_id.insert(room.id().clone(), Arc::clone(room));
+        self.in_order.push(Arc::clone(room));
     }
 }
 

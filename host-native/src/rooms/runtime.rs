@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::changes::Changes;
+use super::replica::FeedItem;
 use super::rule_hits::RuleHits;
 use crate::clock::Clock;
 use crate::log::memory::MemoryLog;
@@ -29,12 +30,28 @@ const INBOX_MAX: usize = 8192;
 const BATCH_MAX: usize = 256;
 
 /// Readers are woken at most this often.
-const WAKE_EVERY: Duration = Duration::from_millis(100);
+pub(super) const WAKE_EVERY: Duration = Duration::from_millis(100);
 
 /// A room that nothing is due in is looked at this often all the same.
-const IDLE_LOOK: Duration = Duration::from_secs(60);
+pub(super) const IDLE_LOOK: Duration = Duration::from_secs(60);
 
-type Answer = Result<Outcome, Refusal>;
+/// What a command came to.
+pub(super) type Answer = Result<Outcome, SubmitError>;
+
+/// Why a command was not done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SubmitError {
+    /// The rules forbid it.
+    Refused(Refusal),
+    /// It could not be recorded; nothing happened.
+    Unavailable,
+}
+
+impl From<Refusal> for SubmitError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
 
 /// What a batch did, before anybody is told.
 struct Batch {
@@ -43,9 +60,10 @@ struct Batch {
     closed: bool,
 }
 
-struct Job {
-    command: Command,
-    answer: oneshot::Sender<Answer>,
+/// A command on its way, and who waits for it.
+pub(super) struct Job {
+    pub(super) command: Command,
+    pub(super) answer: oneshot::Sender<Answer>,
 }
 
 /// A live room: send it commands, read its state, watch it change.
@@ -53,18 +71,20 @@ pub struct RoomHandle {
     id: RoomId,
     generation: u64,
     inbox: mpsc::Sender<Job>,
-    state: State,
+    /// What other instances did; nothing in the memory store.
+    pub(super) feed: Option<mpsc::UnboundedSender<FeedItem>>,
+    pub(super) state: State,
     /// What streams watch.
     pub changes: Changes,
     /// Which URL rules decided how often.
     pub rule_hits: RuleHits,
-    clock: Clock,
+    pub(super) clock: Clock,
 }
 
-struct State {
+pub(super) struct State {
     // Always locked in this order.
-    room: RwLock<Room>,
-    presence: Mutex<Presence>,
+    pub(super) room: RwLock<Room>,
+    pub(super) presence: Mutex<Presence>,
 }
 
 impl RoomHandle {
@@ -77,19 +97,31 @@ impl RoomHandle {
         outflow_lag: Histogram,
         retain_ms: u64,
     ) -> Arc<Self> {
+        let (handle, inbox) = Self::new(room, presence, clock, None);
+        let task = Task { room: Arc::clone(&handle), log, metrics, outflow_lag, retain_ms };
+        tokio::spawn(task.work(inbox));
+        handle
+    }
+
+    /// A room that nobody works for yet, and its commands.
+    pub(super) fn new(
+        room: Room,
+        presence: Presence,
+        clock: Clock,
+        feed: Option<mpsc::UnboundedSender<FeedItem>>,
+    ) -> (Arc<Self>, mpsc::Receiver<Job>) {
         let (sender, inbox) = mpsc::channel(INBOX_MAX);
         let handle = Arc::new(Self {
             id: room.id().clone(),
             generation: room.generation(),
             inbox: sender,
+            feed,
             state: State { room: RwLock::new(room), presence: Mutex::new(presence) },
             changes: Changes::new(),
             rule_hits: RuleHits::default(),
             clock,
         });
-        let task = Task { room: Arc::clone(&handle), log, metrics, outflow_lag, retain_ms };
-        tokio::spawn(task.work(inbox));
-        handle
+        (handle, inbox)
     }
 
     /// The room's id.
@@ -110,13 +142,34 @@ impl RoomHandle {
     /// delivered leaves the place, which its owner can prove on the next try.
     ///
     /// # Errors
-    /// The [`Refusal`] of the core; [`Refusal::Closed`] when the room is gone.
+    /// The [`Refusal`] of the core; [`Refusal::Closed`] when the room is gone;
+    /// [`SubmitError::Unavailable`] when it could not be recorded.
     pub async fn submit(&self, command: Command) -> Answer {
         let (answer, answered) = oneshot::channel();
         if self.inbox.send(Job { command, answer }).await.is_err() {
-            return Err(Refusal::Closed);
+            return Err(self.unanswered());
         }
-        answered.await.unwrap_or(Err(Refusal::Closed))
+        answered.await.unwrap_or_else(|_| Err(self.unanswered()))
+    }
+
+    /// Nobody works for the room any more: it is over, or this process stops.
+    fn unanswered(&self) -> SubmitError {
+        if self.state.room.read().is_closed() {
+            Refusal::Closed.into()
+        } else {
+            SubmitError::Unavailable
+        }
+    }
+
+    /// When something is due next, and whether the gate is closed now.
+    pub(super) fn look_ahead(&self) -> (Instant, bool) {
+        self.look(|room, presence, now| {
+            let wait = ms_until_due(room, presence, now).map(Duration::from_millis);
+            (
+                Instant::now() + wait.map_or(IDLE_LOOK, |wait| wait.min(IDLE_LOOK)),
+                room.gate_closed(now),
+            )
+        })
     }
 
     /// Looks at the room as of now.
@@ -143,7 +196,7 @@ impl Task {
         let mut last_wake = Instant::now();
         let mut gate_was_closed = false;
         loop {
-            let (due, gate_closed) = self.look_ahead();
+            let (due, gate_closed) = self.room.look_ahead();
             let next = wake_due.map_or(due, |at| due.min(at));
             // Losing the race to the timer loses nothing: received jobs stay in `jobs`.
             tokio::select! {
@@ -152,7 +205,7 @@ impl Task {
             }
             let Batch { events, answers, closed } = self.run_batch(&mut jobs, due);
             self.log.append(self.room.id(), &events);
-            self.count(&events);
+            count(&self.metrics, &events);
             for (to, answer) in answers {
                 // The asker may have hung up; the place stays theirs to prove.
                 let _ = to.send(answer);
@@ -171,17 +224,6 @@ impl Task {
                 return;
             }
         }
-    }
-
-    /// When something is due next, and whether the gate is closed now.
-    fn look_ahead(&self) -> (Instant, bool) {
-        self.room.look(|room, presence, now| {
-            let wait = ms_until_due(room, presence, now).map(Duration::from_millis);
-            (
-                Instant::now() + wait.map_or(IDLE_LOOK, |wait| wait.min(IDLE_LOOK)),
-                room.gate_closed(now),
-            )
-        })
     }
 
     fn run_batch(&self, jobs: &mut Vec<Job>, due: Instant) -> Batch {
@@ -206,29 +248,35 @@ impl Task {
             random.fill_bytes(&mut entropy);
             let ran = run(&mut room, &mut presence, &job.command, now, &entropy);
             events.extend(ran.events);
-            answers.push((job.answer, ran.result));
+            answers.push((job.answer, ran.result.map_err(SubmitError::from)));
         }
-        self.metrics.waiting.set(gauge(room.waiting()));
-        self.metrics.prequeue.set(gauge(room.pre_queued()));
-        self.metrics.sessions.set(gauge(room.sessions()));
-        self.metrics.slots_used.set(gauge(room.slots_used()));
+        show(&self.metrics, &room);
         Batch { events, answers, closed: room.is_closed() }
     }
+}
 
-    fn count(&self, events: &[Event]) {
-        for event in events {
-            match &event.fact {
-                Fact::Join { .. } | Fact::PreJoined { .. } => {
-                    self.metrics.joins.inc();
-                }
-                Fact::Passed(release) | Fact::Flushed(release) => {
-                    self.metrics.passes.inc_by(numbers_in(release));
-                }
-                Fact::Admitted { .. } => {
-                    self.metrics.admissions.inc();
-                }
-                _ => {}
+/// Sets the gauges of a room.
+pub(super) fn show(metrics: &RoomMetrics, room: &Room) {
+    metrics.waiting.set(gauge(room.waiting()));
+    metrics.prequeue.set(gauge(room.pre_queued()));
+    metrics.sessions.set(gauge(room.sessions()));
+    metrics.slots_used.set(gauge(room.slots_used()));
+}
+
+/// Counts what this instance did.
+pub(super) fn count<'a>(metrics: &RoomMetrics, events: impl IntoIterator<Item = &'a Event>) {
+    for event in events {
+        match &event.fact {
+            Fact::Join { .. } | Fact::PreJoined { .. } => {
+                metrics.joins.inc();
             }
+            Fact::Passed(release) | Fact::Flushed(release) => {
+                metrics.passes.inc_by(numbers_in(release));
+            }
+            Fact::Admitted { .. } => {
+                metrics.admissions.inc();
+            }
+            _ => {}
         }
     }
 }

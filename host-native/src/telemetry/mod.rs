@@ -2,6 +2,7 @@
 
 mod bounded;
 mod metrics;
+mod store;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
@@ -9,6 +10,7 @@ use tracing_subscriber::fmt;
 use crate::config::LogFormat;
 pub use bounded::{BoundedCounter, BoundedPairCounter, OTHER};
 pub use metrics::{CONTENT_TYPE, Metrics, RoomMetrics, since};
+pub use store::StoreHealth;
 
 /// Starts logging to standard error, panics included; a second call changes nothing.
 ///

@@ -24,20 +24,35 @@ pub(super) fn health(app: &App) -> Response<Body> {
     let mut body = facts(app);
     let more = json!({
         "config": config(app),
-        "storage": { "memory": { "rooms": rooms.len() } },
+        "storage": storage(app, rooms.len()),
         "warnings": warnings,
         "unknownRoomChecks": app.metrics.unknown_room_checks.snapshot(),
         "refusedOriginChecks": app.metrics.refused_origin_checks.snapshot(),
         "refusedKeyChecks": app.metrics.refused_key_checks.snapshot(),
         "openOriginRooms": open,
         "access": { "sso": false },
-        "clock": { "now": app.clock.now(), "source": "system" },
+        "clock": {
+            "now": app.clock.now(),
+            "source": if app.rooms.is_shared() { "valkey" } else { "system" },
+            "offsetMs": app.clock.offset_ms(),
+        },
         "fdLimit": app.descriptors,
     });
     if let Value::Object(more) = more {
         body.extend(more);
     }
     answer::json(&body)
+}
+
+fn storage(app: &App, rooms: usize) -> Value {
+    if !app.rooms.is_shared() {
+        return json!({ "memory": { "rooms": rooms } });
+    }
+    json!({
+        "rooms": rooms,
+        "valkey": { "up": app.store_health.valkey_is_up() },
+        "postgres": { "up": app.store_health.postgres_is_up() },
+    })
 }
 
 fn config(app: &App) -> Value {
@@ -83,11 +98,13 @@ fn warnings(app: &App, rooms: &[std::sync::Arc<RoomHandle>]) -> Vec<Value> {
             None,
         );
     }
-    warn(
-        "memory_store",
-        "STORE=memory keeps the queue in this process only; a restart empties it",
-        None,
-    );
+    if !app.rooms.is_shared() {
+        warn(
+            "memory_store",
+            "STORE=memory keeps the queue in this process only; a restart empties it",
+            None,
+        );
+    }
     for handle in rooms {
         let (no_target, open) = handle.look(|room, _, _| {
             (room.settings().target_url.is_none(), room.settings().names_no_site())

@@ -15,12 +15,19 @@ use super::super::body::Body;
 use super::super::error::ApiError;
 use super::super::request::Ask;
 use super::super::visitor::join::refusal;
-use crate::rooms::RoomHandle;
+use crate::rooms::{RoomHandle, SaveError};
 
 type Answer = Result<Response<Body>, ApiError>;
 
 fn bad_setting(error: PatchError) -> ApiError {
     ApiError::invalid_field(error.code, error.message)
+}
+
+fn not_saved(error: SaveError) -> ApiError {
+    match error {
+        SaveError::Setting(error) => bad_setting(error),
+        SaveError::Unavailable => ApiError::storage_unavailable(),
+    }
 }
 
 /// The room as the list shows it.
@@ -49,13 +56,13 @@ pub(super) async fn save(app: &App, body: &Map<String, Value>) -> Answer {
     if id.is_reserved() && app.rooms.find(&id).is_none() {
         return Err(ApiError::invalid_room_id().with_message("this room id is reserved"));
     }
-    let (room, created) = app.rooms.save(&id, patch).await.map_err(bad_setting)?;
+    let (room, created) = app.rooms.save(&id, patch).await.map_err(not_saved)?;
     Ok(answer::json(&json!({ "ok": true, "created": created, "room": item(&room) })))
 }
 
 /// `DELETE /rooms/:id`.
 pub(super) async fn delete(app: &App, id: &qm_core::id::RoomId) -> Answer {
-    if app.rooms.delete(id).await {
+    if app.rooms.delete(id).await.map_err(refusal)? {
         Ok(answer::json(&json!({ "ok": true })))
     } else {
         Err(ApiError::room_not_found())

@@ -45,6 +45,24 @@ pub fn cookie_tokens(app: &App, ask: &Ask, room: &RoomId) -> Vec<Held> {
     held
 }
 
+/// Waits briefly for places that the request names and another instance may just have given out:
+/// what was answered by one instance is true on all. Costs nothing in the memory store.
+pub async fn hear_of_places(app: &App, ask: &Ask, sent: Option<&str>) {
+    if !app.rooms.is_shared() {
+        return;
+    }
+    let cookies = ask.cookies();
+    let kept = pairs(&cookies)
+        .filter(|(name, _)| room_of_ticket_cookie(name).is_some())
+        .map(|(_, value)| unquote(value))
+        .take(VALUES_MAX);
+    let held: Vec<Held> =
+        sent.into_iter().chain(kept).filter_map(|t| verify(app, ask, t)).collect();
+    for Held { token, .. } in held {
+        app.rooms.hear_of(&token.room, token.generation, token.place).await;
+    }
+}
+
 /// The session ids of a room among the cookies (COO-02: 16 to 128 characters).
 #[must_use]
 pub fn session_ids(ask: &Ask, room: &RoomId) -> Vec<String> {

@@ -16,11 +16,11 @@ use super::super::app::App;
 use super::super::body::Body;
 use super::super::error::ApiError;
 use super::super::request::Ask;
-use super::claim::{Held, claim_of, cookie_tokens, session_ids, verify};
+use super::claim::{Held, claim_of, cookie_tokens, hear_of_places, session_ids, verify};
 use super::place::tell_joined;
 use super::session::{fresh_session_id, place_cookies};
 use crate::guard::address::forwarded_for;
-use crate::rooms::RoomHandle;
+use crate::rooms::{RoomHandle, SubmitError};
 
 static PROTECTION: HeaderName = HeaderName::from_static("x-qm-protection");
 
@@ -49,6 +49,7 @@ pub async fn join(
     };
     let room = room_named(body)?;
     take_quota(app, ask, "join")?;
+    hear_of_places(app, ask, token).await;
     let room = app.rooms.find(&room).ok_or_else(ApiError::room_not_found)?;
     let joined = take_place(app, ask, &room, token).await;
     let origin = room.look(|room, _, _| allowed_origin(room.settings(), ask.origin()));
@@ -130,9 +131,10 @@ pub async fn take_place(
     Ok(Joined { frame, cookies })
 }
 
-/// The error answer to a refusal of the core.
+/// The error answer to a command that was not done.
 #[must_use]
-pub fn refusal(refusal: Refusal) -> ApiError {
+pub fn refusal(error: SubmitError) -> ApiError {
+    let SubmitError::Refused(refusal) = error else { return ApiError::storage_unavailable() };
     match refusal {
         Refusal::QueueAddressLimit => ApiError::queue_identity_limit(),
         Refusal::PreQueueAddressLimit => ApiError::prequeue_identity_limit(),

@@ -9,7 +9,7 @@ use super::super::app::App;
 use super::super::body::Body;
 use super::super::error::ApiError;
 use super::super::request::Ask;
-use super::claim::{claim_of, cookie_tokens, named_token, session_ids};
+use super::claim::{claim_of, cookie_tokens, hear_of_places, named_token, session_ids};
 use super::join::{refusal, take_quota};
 
 /// Answers a leave whose body was read.
@@ -32,6 +32,7 @@ pub async fn leave(
         Some(_) => return Err(ApiError::invalid_room_id()),
     };
     take_quota(app, ask, "leave")?;
+    hear_of_places(app, ask, token).await;
     let held = named_token(app, ask, token, room)?;
     let room = app.rooms.find(&held.token.room);
     if let Some(room) = room.filter(|room| room.generation() == held.token.generation) {
