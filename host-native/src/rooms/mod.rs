@@ -7,6 +7,8 @@ mod replica;
 pub mod rule_hits;
 mod runtime;
 mod shared;
+#[cfg(test)]
+mod simulation;
 
 use std::collections::HashMap;
 use std::sync::Arc;
