@@ -111,7 +111,13 @@ impl World {
         let log = Arc::new(SimulatedLog(Arc::clone(&self.store)));
         let name = format!("i{}", self.random.next());
         let mut replica = Replica::new(Arc::clone(&handle), log, first.hash, name);
-        while replica.catch_up().await.is_err() {}
+        let mut attempts = 0;
+        while replica.catch_up().await.is_err() {
+            attempts += 1;
+            if attempts > 5000 {
+                return Err("an instance does not get ready".into());
+            }
+        }
         handle.look(|room, presence, now| presence.presume(room, now));
         let mut entropy = Random::new(self.random.next());
         let task = SharedTask {
