@@ -17,7 +17,6 @@ use qm_host_native::job;
 use qm_host_native::telemetry::init_logging;
 use rand::Rng as _;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Joins allocate much, partly on one thread what another one frees: the system's allocator costs
 /// about a fifth of their rate (docs/performance.md).
@@ -135,15 +134,27 @@ fn warn_of(config: &Config) {
     }
 }
 
-/// Ready at the first SIGTERM or SIGINT.
-async fn stop_signal() {
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
-        tracing::error!("signals cannot be received here: stop the process by other means");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+cfg_if::cfg_if! {
+    if #[cfg(unix)] {
+        /// Ready at the first SIGTERM or SIGINT.
+        async fn stop_signal() {
+            use tokio::signal::unix::{SignalKind, signal};
+            let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+            let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+                tracing::error!("signals cannot be received here: stop it by other means");
+                return std::future::pending().await;
+            };
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+    } else {
+        /// Ready at Ctrl-C, the only signal every system has.
+        async fn stop_signal() {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 }
