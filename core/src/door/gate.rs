@@ -118,10 +118,34 @@ pub enum Gate {
     AskPlace,
 }
 
+/// What the gate settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// What the check comes to.
+    pub gate: Gate,
+    /// The scope of the page, unless the request was too unclear to have one.
+    pub scope: Option<ScopeDecision>,
+    /// Who may read the answer.
+    pub readers: Option<Cow<'static, str>>,
+    /// The browser's origin may not read the answer: such a check opens nothing, and is counted.
+    pub is_origin_refused: bool,
+}
+
 /// Settles the check as far as no place is needed. The caller has verified the key of a vouched
-/// check. The scope decided comes along unless the request was too unclear to have one.
+/// check. Origins are read once here: every check of a tag carries one.
 #[must_use]
-pub fn settle(around: &Surroundings<'_>, is_bypass: bool) -> (Gate, Option<ScopeDecision>) {
+pub fn settle(around: &Surroundings<'_>, is_bypass: bool) -> Settled {
+    let readers = allowed_origin(around.settings, around.origin);
+    let is_origin_refused = !around.query.vouches() && around.origin.is_some() && readers.is_none();
+    let (gate, scope) = decide(around, is_bypass, is_origin_refused);
+    Settled { gate, scope, readers, is_origin_refused }
+}
+
+fn decide(
+    around: &Surroundings<'_>,
+    is_bypass: bool,
+    is_origin_refused: bool,
+) -> (Gate, Option<ScopeDecision>) {
     let query = around.query;
     if is_bypass {
         return (Gate::Pass("bypass"), Some(scope(around)));
@@ -135,7 +159,7 @@ pub fn settle(around: &Surroundings<'_>, is_bypass: bool) -> (Gate, Option<Scope
     let scope = scope(around);
     let gate = if scope.scope == Scope::Out {
         Gate::Pass("out_of_scope")
-    } else if origin_is_refused(around) {
+    } else if is_origin_refused {
         Gate::Queue("origin_not_allowed")
     } else {
         Gate::AskPlace
@@ -182,14 +206,6 @@ pub fn allowed_origin(settings: &Settings, origin: Option<&str>) -> Option<Cow<'
     settings.tag_origin_allowed(&origin).then(|| Cow::Owned(origin.as_str().into()))
 }
 
-/// Whether the browser's origin may not read the answer: such a check opens nothing.
-#[must_use]
-pub fn origin_is_refused(around: &Surroundings<'_>) -> bool {
-    !around.query.vouches()
-        && around.origin.is_some()
-        && allowed_origin(around.settings, around.origin).is_none()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,7 +221,7 @@ mod tests {
 
     fn gate(settings: &Settings, query: &str, origin: Option<&str>, referer: Option<&str>) -> Gate {
         let query = CheckQuery::parse(query);
-        settle(&Surroundings { settings, query: &query, origin, referer }, false).0
+        settle(&Surroundings { settings, query: &query, origin, referer }, false).gate
     }
 
     const SITE: &str = r#"{"targetUrl":"https://shop.example.com/","urlPatterns":["/checkout*"]}"#;

@@ -5,8 +5,7 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::field::{Field, Range, object, words};
-use super::patch::PatchError;
+use super::field::{Field, PatchError, Range, object, words};
 use super::rate::Rate;
 
 words! {

@@ -5,8 +5,7 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::field::{Field, Range, object};
-use super::patch::PatchError;
+use super::field::{Field, PatchError, Range, object};
 use crate::time::TimeMs;
 
 /// How the waiting page looks, and the message on it. An absent member is the page's own.

@@ -8,7 +8,6 @@ use core::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use super::patch::PatchError;
 use super::rate::{Rate, whole};
 use crate::id::INTEGER_MAX;
 use crate::time::TimeMs;
@@ -18,6 +17,23 @@ use crate::url::{Origin, PageUrl};
 const URL_BYTES_MAX: usize = 2048;
 /// The most origins in one list (HOL-19).
 const ORIGINS_MAX: usize = 50;
+
+/// Why a body is refused: all are answered 400.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatchError {
+    /// The stable code of the answer.
+    pub code: &'static str,
+    /// What is wrong, for people.
+    pub message: String,
+}
+
+impl fmt::Display for PatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for PatchError {}
 
 /// A field of a body, or a member of one, with the code of its refusals.
 #[derive(Clone, Copy)]

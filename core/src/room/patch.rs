@@ -4,35 +4,18 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use serde_json::{Map, Value};
 
 use super::config::{
     AutoActivate, Autotune, Branding, OnBackendDown, Protection, Rate, RoomState, Settings,
 };
+pub use super::field::PatchError;
 use super::field::{Field, Range, integer};
 use crate::id::{INTEGER_MAX, RoomId};
 use crate::target::RuleSet;
 use crate::time::TimeMs;
 use crate::url::Origin;
-
-/// Why a body is refused: all are answered 400.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PatchError {
-    /// The stable code of the answer.
-    pub code: &'static str,
-    /// What is wrong, for people.
-    pub message: String,
-}
-
-impl fmt::Display for PatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl core::error::Error for PatchError {}
 
 /// The settings a request changes; the inner `None` of a nullable one clears it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use hyper::Response;
 use hyper::header::USER_AGENT;
 use qm_core::digest::Digest16;
-use qm_core::door::gate::{self, CheckQuery, Gate, Surroundings, allowed_origin};
+use qm_core::door::gate::{self, CheckQuery, Gate, Settled, Surroundings};
 use qm_core::door::reply::{CheckAnswer, OpenSession, check_reply, targeting};
 use qm_core::door::{self, Channel, Knock, Shown, Verdict};
 use qm_core::id::RoomId;
@@ -136,14 +136,15 @@ async fn answer_room(
     let (gate, targeting, allow_origin) = handle.look(|room, _, _| {
         let settings = room.settings();
         let around = Surroundings { settings, query, origin: ask.origin(), referer: ask.referer() };
-        let (gate, scope) = gate::settle(&around, room.is_bypass());
-        if gate::origin_is_refused(&around) {
+        let Settled { gate, scope, readers, is_origin_refused } =
+            gate::settle(&around, room.is_bypass());
+        if is_origin_refused {
             let origin = ask.origin().unwrap_or_default();
             app.metrics.refused_origin_checks.increment(handle.id().as_str(), origin);
         }
         let targeting = targeting(settings, scope, query.wants_rules);
         count_rule(handle, ask, query, scope, settings);
-        (gate, targeting, allowed_origin(settings, ask.origin()))
+        (gate, targeting, readers)
     });
     let answer = match gate {
         Gate::Pass(reason) => {
